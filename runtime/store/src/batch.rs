@@ -1,0 +1,116 @@
+//! What is written together.
+
+use outlast_kernel::Json;
+use outlast_kernel::event::Event;
+use outlast_kernel::ids::{Millis, RunId, Seq};
+use serde::{Deserialize, Serialize};
+
+/// Everything that one group commit makes durable, all or nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// Steps of runs; a run may appear more than once, in order.
+    pub runs: Vec<RunWrite>,
+    /// Records beside histories.
+    pub puts: Vec<Put>,
+}
+
+/// One step of a run: the events that became facts together, with the views that follow from them.
+#[derive(Clone, Debug)]
+pub struct RunWrite {
+    /// The run.
+    pub run: RunId,
+    /// Where its history stood; the write is refused if it stands elsewhere.
+    pub before: Head,
+    /// The new events; numbers follow `before`. Not empty.
+    pub events: Vec<Event>,
+    /// The views before this step, to be removed.
+    pub index_before: Index,
+    /// The views after this step.
+    pub index: Index,
+    /// What lists and look-ups show.
+    pub summary: Summary,
+    /// A snapshot of the state after this step, if it is time for one: opaque bytes of the engine.
+    pub snapshot: Option<Vec<u8>>,
+}
+
+/// The end of a run's history: its last number and the chain hash over all its events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The last event's number; 0 before the first.
+    pub seq: Seq,
+    /// BLAKE3 over the chain so far and the encoded events of each step; zeroes before the first.
+    #[serde(with = "serde_bytes")]
+    pub chain: [u8; 32],
+}
+
+/// Where a run stands in the views that recovery reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Index {
+    /// Whether it has an activity that may be handed out, or is in hand.
+    pub ready: bool,
+    /// When its next timer, deadline or retry is due.
+    pub due: Option<Millis>,
+}
+
+/// What lists and look-ups show of a run without reading its history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The run.
+    pub run: RunId,
+    /// The flow's name.
+    pub flow: String,
+    /// The machine's hash.
+    pub machine: String,
+    /// The environment profile that it was started with.
+    pub profile: String,
+    /// The coarse status.
+    pub status: Status,
+    /// When it started.
+    pub started_at: Millis,
+    /// When its last event was accepted.
+    pub updated_at: Millis,
+    /// The run as the contract shows it.
+    pub view: Json,
+}
+
+/// The coarse status of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// A worker has something in hand or could take it.
+    Running,
+    /// It waits for a person, a message, a timer.
+    Waiting,
+    /// A fault of its machine stops it.
+    Blocked,
+    /// It has an outcome.
+    Ended,
+}
+
+/// A record beside histories.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Put {
+    /// Which table.
+    pub table: Table,
+    /// Its key, 1 to 1,024 bytes.
+    pub key: Vec<u8>,
+    /// Its value; none removes it.
+    pub value: Option<Vec<u8>>,
+}
+
+/// The tables beside histories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Table {
+    /// Machines by hash: canonical bytes.
+    Machine,
+    /// Sources by machine hash: text and places, for people.
+    Source,
+    /// Deployed flows by name.
+    Flow,
+    /// Worker sessions by worker id.
+    Session,
+    /// Environment profiles by name.
+    Profile,
+    /// The engine's own settings: keys, epoch.
+    Setting,
+}

@@ -1,0 +1,101 @@
+//! The trait that the engine writes and reads through.
+
+use outlast_kernel::event::Event;
+use outlast_kernel::ids::{Millis, RunId, Seq};
+
+use crate::{Batch, Head, Index, Status, StoreError, Summary, Table};
+
+/// A store of histories. Calls block; the engine calls `commit` from one thread and reads from any.
+pub trait Store: Send + Sync + 'static {
+    /// Makes a batch durable, all or nothing, and returns the heads of its runs in the order of `batch.runs`.
+    /// Nothing of it is visible to readers before it is durable.
+    ///
+    /// # Errors
+    /// [`StoreError::Stale`] if a run's history is not where `before` says (nothing is written, the store stays usable);
+    /// [`StoreError::Full`] if the disk has no room beyond the ballast (nothing is written);
+    /// [`StoreError::Disk`] if a write or sync failed: the outcome is unknown and every later call fails.
+    fn commit(&self, batch: &Batch) -> Result<Vec<Head>, StoreError>;
+
+    /// Returns events after `after`, oldest first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError::Disk`], [`StoreError::Damaged`] and [`StoreError::Newer`].
+    fn history(&self, run: &RunId, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError>;
+
+    /// Returns where a run's history stands, with its views; none if there is no such run.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    fn head(&self, run: &RunId) -> Result<Option<(Head, Index)>, StoreError>;
+
+    /// Returns a run's summary.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    fn summary(&self, run: &RunId) -> Result<Option<Summary>, StoreError>;
+
+    /// Returns summaries that fit, in the order of run ids (or newest first), from a cursor on.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    fn summaries(&self, filter: &Filter) -> Result<Page, StoreError>;
+
+    /// Returns the newest snapshot: the event after which it was taken, and its bytes.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    fn snapshot(&self, run: &RunId) -> Result<Option<(Seq, Vec<u8>)>, StoreError>;
+
+    /// Returns runs with work to hand out, in the order of ids, after a run, at most `limit`.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    fn ready(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError>;
+
+    /// Returns runs with something due before `before`, earliest first, after a position, at most `limit`.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    fn due(
+        &self,
+        after: Option<&(Millis, RunId)>,
+        before: Millis,
+        limit: usize,
+    ) -> Result<Vec<(Millis, RunId)>, StoreError>;
+
+    /// Returns a record beside histories.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Returns all records of a table in the order of keys.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    fn list(&self, table: Table) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError>;
+}
+
+/// Which summaries are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only this status.
+    pub status: Option<Status>,
+    /// Only this flow.
+    pub flow: Option<String>,
+    /// Only this profile.
+    pub profile: Option<String>,
+    /// The cursor of the page before.
+    pub after: Option<String>,
+    /// At most this many; 0 means 100.
+    pub limit: usize,
+}
+
+/// One page of summaries, newest start first.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// The summaries.
+    pub items: Vec<Summary>,
+    /// The cursor of the next page; none at the end.
+    pub next: Option<String>,
+}
