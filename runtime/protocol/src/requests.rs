@@ -1,0 +1,157 @@
+//! Requests of drivers and clients.
+
+use outlast_kernel::Json;
+use serde::{Deserialize, Serialize};
+
+/// `POST /v1/flows`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deploy {
+    /// Flow files, and the tool catalogues that they name.
+    pub files: Vec<FileText>,
+}
+
+/// A file by name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileText {
+    /// Its name, as `use tools "NAME"` writes it or as messages should show it.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// A deployed flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowView {
+    /// Its name.
+    pub name: String,
+    /// Its `version`.
+    pub version: u32,
+    /// The hash of its machine.
+    pub machine: String,
+}
+
+/// `POST /v1/runs`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Start {
+    /// The flow's name.
+    pub flow: String,
+    /// The arguments by name.
+    #[serde(default)]
+    pub input: Json,
+    /// The run id; made up if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// First messages, accepted with the start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<Send>,
+    /// A machine's hash, if not the newest deployed one is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// The environment profile; the server's own if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// Permission rules of the run: `deny`, `ask`, `allow` lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Permissions>,
+}
+
+/// Permission rules: tool patterns such as `shell(git *)`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Permissions {
+    /// Never without a person.
+    pub deny: Vec<String>,
+    /// A person is asked.
+    pub ask: Vec<String>,
+    /// No question.
+    pub allow: Vec<String>,
+}
+
+/// `POST /v1/runs/{id}/messages`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Send {
+    /// The message type's name, or `closed` for the end of messages.
+    #[serde(rename = "type")]
+    pub name: String,
+    /// Its fields.
+    #[serde(default)]
+    pub value: Json,
+    /// The sender's id for it: repeated requests count once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+}
+
+/// `POST /v1/runs/{id}/withdraw`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Withdraw {
+    /// The message's id.
+    pub id: String,
+}
+
+/// `POST /v1/runs/{id}/answers`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    /// The question's id; may be left out if exactly one is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// `approve`, `reject` or `answer`.
+    pub choice: String,
+    /// The edited or given value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Json>,
+    /// What the person adds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The role in which they answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The hash of what they were shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
+    /// Also allow this exact tool pattern for the rest of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub always: Option<String>,
+}
+
+/// `POST /v1/runs/{id}/settle`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settle {
+    /// The operation in doubt.
+    pub op: String,
+    /// `happened`, `not_happened` or `fail`.
+    pub verdict: String,
+    /// The result of `happened`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Json>,
+}
+
+/// `POST /v1/runs/{id}/release`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Release {
+    /// The held operation.
+    pub op: String,
+}
+
+/// The answer to what became event `accepted`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accepted {
+    /// The event's number.
+    pub accepted: u64,
+}
+
+/// A list with a cursor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct List<T> {
+    /// The items of this page.
+    pub items: Vec<T>,
+    /// The cursor of the next page; none at the end.
+    pub next: Option<String>,
+}
