@@ -1,5 +1,8 @@
-//! The harness of the end-to-end tests: the repository's files, and later the binary as a person or a scheduler would use it.
+//! The harness of the end-to-end tests: the repository's files, and the binary as a person or a scheduler would use it.
 //!
 //! Leaves unit tests to the crates. Invariant: nothing here sleeps; tests wait for conditions, with a deadline.
 
+pub mod process;
+pub mod random;
 pub mod repository;
+pub mod world;
