@@ -1,1 +1,7 @@
-//! placeholder
+//! The runtime: it runs flows durably and hands their activities to workers.
+//!
+//! Leaves deciding what follows from an event to the kernel and making it durable to the store. Invariant: decide, persist, apply,
+//! act, in this order; nothing leaves the process before the event that explains it is durable. Start at [`engine::Engine`].
+
+pub mod engine;
+pub mod limits;

@@ -1,0 +1,51 @@
+//! How an engine is opened.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::clock::{Clock, SystemClock};
+use crate::limits;
+
+/// How an engine is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// How many single-writer loops share the runs.
+    pub shards: usize,
+    /// Milliseconds that workers which outlived the last process have for coming back with what they hold.
+    pub adopt_within_ms: u64,
+    /// Milliseconds of a worker's lease, renewed by any call.
+    pub lease_ms: u64,
+    /// What tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Makes ids and seeds repeatable, for tests; none: random.
+    pub seed: Option<u64>,
+    /// Open although the wall clock is more than an hour behind the last event.
+    pub accept_clock: bool,
+    /// How many runs are kept in memory, at most; idle ones beyond it are dropped and read again when needed.
+    pub live_runs_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            shards: 2,
+            adopt_within_ms: limits::ADOPT_WITHIN_MS,
+            lease_ms: limits::LEASE_MS,
+            clock: Arc::new(SystemClock::new()),
+            seed: None,
+            accept_clock: false,
+            live_runs_max: limits::LIVE_RUNS_MAX,
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("shards", &self.shards)
+            .field("adopt_within_ms", &self.adopt_within_ms)
+            .field("lease_ms", &self.lease_ms)
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
+    }
+}
