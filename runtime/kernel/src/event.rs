@@ -198,7 +198,12 @@ pub enum EventKind {
         #[serde(rename = "h")]
         choice: Choice,
         /// The edited or given value.
-        #[serde(rename = "v", default, skip_serializing_if = "Option::is_none")]
+        #[serde(
+            rename = "v",
+            default,
+            skip_serializing_if = "Option::is_none",
+            deserialize_with = "present"
+        )]
         value: Option<Json>,
         /// What the person added.
         #[serde(rename = "x", default, skip_serializing_if = "String::is_empty")]
@@ -326,4 +331,9 @@ pub enum Choice {
     Reject,
     /// A value (`ask … for T`).
     Answer,
+}
+
+/// Reads an optional value that is there: a stored `null` is an answer, not the lack of one.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(deserializer).map(Some)
 }

@@ -23,7 +23,7 @@ pub struct RunWrite {
     pub before: Head,
     /// The new events; numbers follow `before`. Not empty.
     pub events: Vec<Event>,
-    /// The views before this step, to be removed.
+    /// The views before this step, as the engine knows them. What is removed is what the store holds, so views cannot drift.
     pub index_before: Index,
     /// The views after this step.
     pub index: Index,

@@ -65,4 +65,12 @@ pub enum StoreError {
         /// How it is damaged.
         detail: String,
     },
+    /// The caller breaks a rule of this crate: nothing was written. A mistake of the caller, or a cursor from elsewhere.
+    #[error("{what} is refused: {detail}")]
+    Invalid {
+        /// What was asked for.
+        what: String,
+        /// The rule it breaks.
+        detail: String,
+    },
 }

@@ -4,9 +4,22 @@
 //! it returns, or the store writes no more. Start at [`Store`].
 
 mod batch;
+mod check;
+mod codec;
+#[doc(hidden)]
+pub mod conformance;
+mod disk;
 mod error;
+mod keys;
+pub mod limits;
+mod memory;
+mod plan;
 mod store;
+mod view;
 
 pub use batch::{Batch, Head, Index, Put, RunWrite, Status, Summary, Table};
+pub use check::Report;
+pub use disk::{FjallStore, Mark, OpenOptions, Opened};
 pub use error::StoreError;
-pub use store::{Filter, Page, Store};
+pub use memory::{FailedSync, MemoryStore, Side, SyncPoint};
+pub use store::{Filter, Page, Record, Stats, Store};

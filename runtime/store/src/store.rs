@@ -3,7 +3,7 @@
 use outlast_kernel::event::Event;
 use outlast_kernel::ids::{Millis, RunId, Seq};
 
-use crate::{Batch, Head, Index, Status, StoreError, Summary, Table};
+use crate::{Batch, Head, Index, Report, Status, StoreError, Summary, Table};
 
 /// A store of histories. Calls block; the engine calls `commit` from one thread and reads from any.
 pub trait Store: Send + Sync + 'static {
@@ -13,6 +13,7 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::Stale`] if a run's history is not where `before` says (nothing is written, the store stays usable);
     /// [`StoreError::Full`] if the disk has no room beyond the ballast (nothing is written);
+    /// [`StoreError::Invalid`] if the batch breaks a rule of [`Batch`] or a limit (nothing is written);
     /// [`StoreError::Disk`] if a write or sync failed: the outcome is unknown and every later call fails.
     fn commit(&self, batch: &Batch) -> Result<Vec<Head>, StoreError>;
 
@@ -34,10 +35,10 @@ pub trait Store: Send + Sync + 'static {
     /// As [`Store::history`].
     fn summary(&self, run: &RunId) -> Result<Option<Summary>, StoreError>;
 
-    /// Returns summaries that fit, in the order of run ids (or newest first), from a cursor on.
+    /// Returns summaries that fit, newest start first, from a cursor on.
     ///
     /// # Errors
-    /// As [`Store::history`].
+    /// As [`Store::history`], and [`StoreError::Invalid`] for a cursor that no page gave.
     fn summaries(&self, filter: &Filter) -> Result<Page, StoreError>;
 
     /// Returns the newest snapshot: the event after which it was taken, and its bytes.
@@ -73,7 +74,41 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// As [`Store::history`].
-    fn list(&self, table: Table) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError>;
+    fn list(&self, table: Table) -> Result<Vec<Record>, StoreError>;
+
+    /// Returns figures for `doctor`, and whether the disk has room for new runs.
+    ///
+    /// # Errors
+    /// [`StoreError::Disk`].
+    fn stats(&self) -> Result<Stats, StoreError>;
+
+    /// Reads everything: every history whole, its chain unbroken, every view as its head says.
+    ///
+    /// # Errors
+    /// [`StoreError::Disk`]. Damage is a finding, not an error.
+    fn check(&self) -> Result<Report, StoreError>;
+}
+
+/// A record beside histories: its key and its value.
+pub type Record = (Vec<u8>, Vec<u8>);
+
+/// Figures of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// The number of the last durable commit, over the store's whole life.
+    pub commit_last: u64,
+    /// Commits since it was opened.
+    pub commits: u64,
+    /// Microseconds that the last commit took, sync included.
+    pub commit_us_last: u64,
+    /// Microseconds that the slowest commit since opening took.
+    pub commit_us_max: u64,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// Bytes that the disk has left for it.
+    pub free_bytes: u64,
+    /// Whether new runs should be refused, so that the running ones can end.
+    pub nearly_full: bool,
 }
 
 /// Which summaries are wanted.
@@ -91,7 +126,8 @@ pub struct Filter {
     pub limit: usize,
 }
 
-/// One page of summaries, newest start first.
+/// One page of summaries, newest start first. It may hold fewer than asked for, even none, while `next` names another: the work
+/// for one page is bounded, however few summaries fit.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
     /// The summaries.

@@ -1,0 +1,175 @@
+//! The check that `doctor` runs: every history whole, every view as its head says.
+//!
+//! Leaves repairing to people. Invariant: reads only; a finding names the run, so that the others can go on.
+
+use std::ops::ControlFlow;
+
+use outlast_kernel::ids::{RunId, Seq};
+
+use crate::codec::record::{self, HeadRecord};
+use crate::keys::{self, Space};
+use crate::limits;
+use crate::view::{self, View};
+use crate::{Head, StoreError};
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Runs looked at.
+    pub runs: u64,
+    /// Events decoded, with their chain verified.
+    pub events: u64,
+    /// What is wrong, at most 100 lines; empty if all is well.
+    pub findings: Vec<String>,
+}
+
+impl Report {
+    fn find(&mut self, finding: String) {
+        if self.findings.len() < limits::FINDINGS_MAX {
+            self.findings.push(finding);
+        }
+    }
+}
+
+pub(crate) fn check(view: &impl View) -> Result<Report, StoreError> {
+    let mut report = Report::default();
+    view.scan(Space::View, &[keys::HEADS], &[keys::HEADS + 1], &mut |key, value| {
+        report.runs += 1;
+        let Some(run) = keys::parse_of_run(key) else {
+            report.find("a key of the heads cannot be read".into());
+            return Ok(ControlFlow::Continue(()));
+        };
+        match record::decode_head(value) {
+            Ok(record) => check_run(view, &run, &record, &mut report)?,
+            Err(e) => report.find(e.at(format!("the head of run {run}")).to_string()),
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    check_lists(view, &mut report)?;
+    Ok(report)
+}
+
+fn check_run(
+    view: &impl View,
+    run: &RunId,
+    record: &HeadRecord,
+    report: &mut Report,
+) -> Result<(), StoreError> {
+    match walk(view, run, &mut report.events) {
+        Ok(head) if head == record.head => {}
+        Ok(head) => report.find(format!(
+            "run {run}: its history ends at event {}, its head says event {} or another chain",
+            head.seq, record.head.seq
+        )),
+        Err(e @ (StoreError::Damaged { .. } | StoreError::Newer { .. })) => report.find(e.to_string()),
+        Err(e) => return Err(e),
+    }
+    let ready = view.get(Space::View, &keys::of_run(keys::READY, run))?.is_some();
+    if ready != record.index.ready {
+        report.find(format!("run {run}: listed as ready: {ready}; its head says {}", record.index.ready));
+    }
+    if let Some(due) = record.index.due
+        && view.get(Space::View, &keys::due(due, run))?.is_none()
+    {
+        report.find(format!("run {run}: due at {}, but not listed", due.0));
+    }
+    match view::summary(view, run) {
+        Ok(Some(summary)) if summary.run == *run => {}
+        Ok(_) => report.find(format!("run {run}: its summary is another run's")),
+        Err(e) => report.find(e.to_string()),
+    }
+    match view::snapshot(view, run) {
+        Ok(Some((after, _))) if after > record.head.seq => {
+            report.find(format!("run {run}: its snapshot is of event {after}, after its last"));
+        }
+        Ok(_) => {}
+        Err(e) => report.find(e.to_string()),
+    }
+    Ok(())
+}
+
+/// Reads a whole history: numbers without a gap, every event decoded, every link of the chain.
+fn walk(view: &impl View, run: &RunId, events: &mut u64) -> Result<Head, StoreError> {
+    let mut head = Head::default();
+    let damaged = |detail: String| StoreError::Damaged { what: format!("run {run}"), detail };
+    let (from, to) = (keys::step(run, Seq(0)), keys::after(keys::step(run, Seq(u64::MAX))));
+    view.scan(Space::Log, &from, &to, &mut |key, value| {
+        let step = view::step_at(run, key, value)?;
+        if step.first != head.seq.next() {
+            return Err(damaged(format!("event {} follows event {}", step.first, head.seq)));
+        }
+        if !step.follows(&head.chain) {
+            return Err(damaged(format!("the chain breaks at event {}", step.first)));
+        }
+        let found = step.events_after(Seq(0), usize::MAX);
+        *events += found.map_err(|e| e.at(format!("run {run}, the step from event {} on", step.first)))?.len()
+            as u64;
+        head = Head { seq: step.last(), chain: step.chain };
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(head)
+}
+
+/// Looks for entries of lists, and steps, that no head explains.
+fn check_lists(view: &impl View, report: &mut Report) -> Result<(), StoreError> {
+    let mut explain = |space, from: &[u8], to: &[u8], list: &str, fits: &Fits<'_>| {
+        let mut seen = None;
+        view.scan(space, from, to, &mut |key, _| {
+            let Some(run) = fits.run(key) else {
+                report.find(format!("a key of {list} cannot be read"));
+                return Ok(ControlFlow::Continue(()));
+            };
+            if fits.once_per_run && seen.as_ref() == Some(&run) {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let explained = match view::head(view, &run) {
+                Ok(head) => head.is_some_and(|head| (fits.explained)(&head, key)),
+                Err(StoreError::Damaged { .. } | StoreError::Newer { .. }) => true, // Found already.
+                Err(e) => return Err(e),
+            };
+            if !explained {
+                report.find(format!("run {run}: it is in {list}, but its head does not say so"));
+            }
+            seen = Some(run);
+            Ok(ControlFlow::Continue(()))
+        })
+    };
+    let list = |byte: u8| ([byte], [byte + 1]);
+    let (from, to) = list(keys::READY);
+    let ready =
+        Fits { parse: keys::parse_of_run, explained: &|head, _| head.index.ready, once_per_run: false };
+    explain(Space::View, &from, &to, "the list of ready runs", &ready)?;
+    let (from, to) = list(keys::DUE);
+    let due = Fits {
+        parse: |key| keys::parse_due(key).map(|(_, run)| run),
+        explained: &|head, key| head.index.due == keys::parse_due(key).map(|(due, _)| due),
+        once_per_run: false,
+    };
+    explain(Space::View, &from, &to, "the list of due times", &due)?;
+    let (from, to) = list(keys::LIST);
+    let listed = Fits {
+        parse: |key| keys::parse_listed(key).map(|(_, run)| run),
+        explained: &|head, key| Some(head.started_at) == keys::parse_listed(key).map(|(start, _)| start),
+        once_per_run: false,
+    };
+    explain(Space::View, &from, &to, "the list of runs", &listed)?;
+    let steps = Fits {
+        parse: |key| keys::parse_step(key).map(|(run, _)| run),
+        explained: &|_, _| true,
+        once_per_run: true,
+    };
+    explain(Space::Log, &[0], &[0xff], "the histories", &steps)
+}
+
+/// How the entries of one list are explained by heads.
+struct Fits<'a> {
+    parse: fn(&[u8]) -> Option<RunId>,
+    explained: &'a dyn Fn(&HeadRecord, &[u8]) -> bool,
+    once_per_run: bool,
+}
+
+impl Fits<'_> {
+    fn run(&self, key: &[u8]) -> Option<RunId> {
+        (self.parse)(key)
+    }
+}

@@ -1,0 +1,202 @@
+//! Sample batches and events for tests of stores.
+
+use outlast_kernel::Json;
+use outlast_kernel::event::{Choice, Config, Event, EventKind, Failure, LostWhy, Settlement, Started};
+use outlast_kernel::ids::{Attempt, Millis, OpId, RunId, Seq};
+use serde_json::json;
+
+use crate::{Batch, Head, Index, RunWrite, Status, Store, StoreError, Summary};
+
+/// Makes a run id of a text that is one.
+///
+/// # Panics
+/// If it is none.
+#[must_use]
+pub fn run(text: &str) -> RunId {
+    RunId::new(text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Makes a message event whose value is a text.
+#[must_use]
+pub fn message(n: u64, text: &str) -> Event {
+    let kind = EventKind::Message {
+        id: format!("m{n}"),
+        name: "Note".into(),
+        value: json!({ "text": text }),
+        from: "ann".into(),
+    };
+    Event {
+        n: Seq(n),
+        time: Millis(1_000 + n.cast_signed()),
+        digest: n.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        kind,
+    }
+}
+
+/// Makes `count` message events after a head.
+#[must_use]
+pub fn messages(before: &Head, count: u64) -> Vec<Event> {
+    (1..=count).map(|i| message(before.seq.0 + i, &format!("text {}", before.seq.0 + i))).collect()
+}
+
+/// Makes a summary of a run that waits.
+#[must_use]
+pub fn summary(of: &RunId, started_at: i64) -> Summary {
+    Summary {
+        run: of.clone(),
+        flow: "review".into(),
+        machine: "c0ffee".into(),
+        profile: "default".into(),
+        status: Status::Waiting,
+        started_at: Millis(started_at),
+        updated_at: Millis(started_at + 5),
+        view: json!({ "waiting_for": { "message": ["Note"] }, "depth": [1, 2.5, null, "x"] }),
+    }
+}
+
+/// Makes a step of `count` messages without views.
+#[must_use]
+pub fn step(of: &RunId, before: Head, count: u64) -> RunWrite {
+    RunWrite {
+        run: of.clone(),
+        before,
+        events: messages(&before, count),
+        index_before: Index::default(),
+        index: Index::default(),
+        summary: summary(of, 1_000),
+        snapshot: None,
+    }
+}
+
+/// Commits one step and returns the head after it.
+///
+/// # Errors
+/// Those of [`Store::commit`].
+pub fn commit(store: &dyn Store, write: RunWrite) -> Result<Head, StoreError> {
+    let heads = store.commit(&Batch { runs: vec![write], puts: Vec::new() })?;
+    Ok(heads.first().copied().unwrap_or_default())
+}
+
+/// Makes one event of every kind, numbered from 1, with every optional field once present and once absent.
+#[must_use]
+pub fn every_kind() -> Vec<(&'static str, Event)> {
+    let kinds = runs().into_iter().chain(attempts()).chain(people());
+    let event = |(i, (name, kind)): (usize, (&'static str, EventKind))| {
+        let n = i as u64 + 1;
+        let time = Millis(1_700_000_000_000 + n.cast_signed());
+        (name, Event { n: Seq(n), time, digest: n << 56 | 0xfeed, kind })
+    };
+    kinds.enumerate().map(event).collect()
+}
+
+fn value() -> Json {
+    json!({
+        "text": "grün \u{1f600} \u{0}",
+        "list": [0, -1, 127, 128, 65_536, i64::MAX, i64::MIN, u64::MAX],
+        "float": [0.5, -1e300, 5e-324],
+        "none": null, "yes": true, "no": false, "empty": [{}, [], ""],
+    })
+}
+
+fn runs() -> Vec<(&'static str, EventKind)> {
+    let list = |items: &[&str]| items.iter().map(ToString::to_string).collect();
+    let config = Config {
+        profile: "default".into(),
+        deny: list(&["shell(rm *)"]),
+        ask: list(&["shell(git push*)"]),
+        allow: list(&["read(*)", "grep(*)"]),
+        grants: list(&["write(./notes.md)"]),
+    };
+    let started = |config: &Config, parent| {
+        EventKind::Started(Box::new(Started {
+            flow: "review".into(),
+            machine: "c0ffee".into(),
+            edition: 1,
+            input: value(),
+            seed: u64::MAX,
+            config: config.clone(),
+            parent,
+        }))
+    };
+    let by = || "ann".to_owned();
+    vec![
+        ("started", started(&config, Some((run("parent~1"), OpId(Seq(7), 2))))),
+        ("started-bare", started(&Config::default(), None)),
+        (
+            "forked",
+            EventKind::Forked {
+                parent: run("a.b-c"),
+                at: Seq(12),
+                begun: vec![OpId(Seq(3), 0), OpId(Seq(9), 1)],
+                by: by(),
+            },
+        ),
+        ("configured", EventKind::Configured { config }),
+        ("closed", EventKind::Closed),
+        ("cancelled", EventKind::Cancelled { by: by() }),
+        ("terminated", EventKind::Terminated { by: by() }),
+    ]
+}
+
+fn attempts() -> Vec<(&'static str, EventKind)> {
+    let (op, attempt) = (OpId(Seq(5), 3), Attempt(2));
+    let activity = || "edit".to_owned();
+    let failure = Failure {
+        kind: "RateLimited".into(),
+        text: "slow down".into(),
+        retryable: true,
+        retry_after_ms: Some(1_500),
+        fields: value().as_object().cloned().unwrap_or_default(),
+    };
+    let cost = || Some("0.0125".to_owned());
+    let done = |value, cost| EventKind::Done { op, activity: activity(), attempt, value, cost };
+    let failed = |error, retry_at, cost| EventKind::Failed {
+        op,
+        activity: activity(),
+        attempt,
+        error,
+        retry_at,
+        cost,
+    };
+    let lost = |why| EventKind::Lost { op, attempt, why };
+    vec![
+        ("done", done(value(), cost())),
+        ("done-bare", done(Json::Null, None)),
+        ("failed", failed(failure, Some(Millis(1_700_000_001_500)), cost())),
+        ("failed-bare", failed(Failure::default(), None, None)),
+        ("begun", EventKind::Begun { op, attempt, worker: "w-1".into() }),
+        ("lost-gone", lost(LostWhy::WorkerGone)),
+        ("lost-lease", lost(LostWhy::Lease)),
+        ("lost-timeout", lost(LostWhy::Timeout)),
+        ("lost-restart", lost(LostWhy::Restart)),
+        ("void", EventKind::Void { op, attempt }),
+        ("handle", EventKind::Handle { op, attempt, handle: value() }),
+        ("timer-fired", EventKind::TimerFired { op, due: Millis(-1) }),
+    ]
+}
+
+fn people() -> Vec<(&'static str, EventKind)> {
+    let op = OpId(Seq(u64::MAX), u32::MAX);
+    let by = || "ann".to_owned();
+    let settled = |verdict| EventKind::Settled { op, verdict, by: by() };
+    let answered = |choice, value, note: &str, role| EventKind::Answered {
+        op,
+        choice,
+        value,
+        note: note.into(),
+        by: by(),
+        role,
+    };
+    vec![
+        ("settled-happened", settled(Settlement::Happened(value()))),
+        ("settled-not-happened", settled(Settlement::NotHappened)),
+        ("settled-fail", settled(Settlement::Fail)),
+        ("released", EventKind::Released { op, by: by() }),
+        ("message", EventKind::Message { id: "7".into(), name: "Note".into(), value: value(), from: by() }),
+        ("withdrawn", EventKind::Withdrawn { id: "7".into() }),
+        ("answered", answered(Choice::Answer, Some(value()), "edited", Some("owner".into()))),
+        ("answered-null", answered(Choice::Answer, Some(Json::Null), "", None)),
+        ("answered-approve", answered(Choice::Approve, None, "", None)),
+        ("answered-reject", answered(Choice::Reject, None, "no", None)),
+    ]
+}

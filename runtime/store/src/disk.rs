@@ -1,0 +1,250 @@
+//! The store on disk: a directory that one process owns, with fjall inside.
+//!
+//! ```text
+//! DIR/FORMAT     the store's format as text, read before anything else
+//! DIR/lock       held by the owner; holds its process id
+//! DIR/mark       the number of the last durable commit
+//! DIR/ballast    room that is given back when the disk is full
+//! DIR/db/        fjall's files
+//! DIR/evidence/  copies of journals that were found damaged
+//! ```
+//! Leaves keys, values and reads to the code that the store in memory uses too. Invariant: a commit returns after its fdatasync, or
+//! the store is poisoned and no later call succeeds. Start at [`FjallStore::open`] in `disk/open.rs`.
+
+mod files;
+mod format;
+mod journal;
+mod lock;
+mod mark;
+mod open;
+mod room;
+mod scan;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use fjall::{Database, Keyspace, PersistMode, Readable, Snapshot};
+use outlast_kernel::event::Event;
+use outlast_kernel::ids::{Millis, RunId, Seq};
+
+use crate::keys::Space;
+use crate::plan::{Plan, plan};
+use crate::view::{self, View, Visit};
+use crate::{
+    Batch, Filter, Head, Index, Page, Record, Report, Stats, Store, StoreError, Summary, Table, check, limits,
+};
+
+pub use open::{Mark, OpenOptions, Opened};
+
+/// The store on disk. Dropping it gives the directory free.
+pub struct FjallStore {
+    // Dropped in this order: keyspaces, database, and the lock last, when nothing writes any more.
+    spaces: Spaces,
+    database: Database,
+    committer: Mutex<Committer>,
+    poison: OnceLock<String>,
+    directory: PathBuf,
+    free_bytes_min: u64,
+    _lock: lock::Lock,
+}
+
+/// What one commit at a time uses.
+struct Committer {
+    commit_last: u64,
+    commits: u64,
+    commit_us_last: u64,
+    commit_us_max: u64,
+    mark: mark::MarkFile,
+}
+
+struct Spaces {
+    log: Keyspace,
+    view: Keyspace,
+    blob: Keyspace,
+    meta: Keyspace,
+}
+
+impl Spaces {
+    fn of(&self, space: Space) -> &Keyspace {
+        match space {
+            Space::Log => &self.log,
+            Space::View => &self.view,
+            Space::Blob => &self.blob,
+            Space::Meta => &self.meta,
+        }
+    }
+}
+
+impl FjallStore {
+    /// Returns the data directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Writes memtables to tables, so that a quiet keyspace does not keep old journals alive. Call it now and then while idle.
+    ///
+    /// # Errors
+    /// [`StoreError::Disk`].
+    pub fn flush(&self) -> Result<(), StoreError> {
+        self.alive()?;
+        for space in Space::ALL {
+            self.spaces.of(space).rotate_memtable().map_err(|e| self.poisoned("flush", &e))?;
+        }
+        Ok(())
+    }
+
+    fn alive(&self) -> Result<(), StoreError> {
+        match self.poison.get() {
+            Some(detail) => Err(files::disk(&self.directory, format!("it failed before: {detail}"), None)),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes that a write failed: nobody knows what of it is on disk, so nothing is read or written any more.
+    fn poisoned(&self, doing: &str, error: &dyn std::fmt::Display) -> StoreError {
+        let detail = format!("{doing}: {error}");
+        let detail = self.poison.get_or_init(|| detail);
+        files::disk(&self.directory, detail.clone(), None)
+    }
+
+    fn picture(&self) -> Result<Picture<'_>, StoreError> {
+        self.alive()?;
+        Ok(Picture::take(&self.directory, &self.database, &self.spaces))
+    }
+
+    fn lock_committer(&self) -> MutexGuard<'_, Committer> {
+        self.committer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, committer: &mut Committer, plan: &mut Plan) -> Result<(), StoreError> {
+        let mut batch = fjall::OwnedWriteBatch::with_capacity(self.database.clone(), plan.writes.len())
+            .durability(Some(PersistMode::SyncData));
+        for write in plan.writes.drain(..) {
+            let space = self.spaces.of(write.space);
+            match write.value {
+                Some(value) => batch.insert(space, write.key, value),
+                None => batch.remove(space, write.key),
+            }
+        }
+        let start = Instant::now();
+        batch.commit().map_err(|e| self.poisoned("commit", &e))?;
+        committer.commit_us_last = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        committer.commit_us_max = committer.commit_us_max.max(committer.commit_us_last);
+        committer.commit_last += 1;
+        committer.commits += 1;
+        committer.mark.write(committer.commit_last).map_err(|e| self.poisoned("write the mark", &e))
+    }
+}
+
+/// All keyspaces at one moment.
+struct Picture<'a> {
+    directory: &'a Path,
+    spaces: &'a Spaces,
+    snapshot: Snapshot,
+}
+
+impl<'a> Picture<'a> {
+    fn take(directory: &'a Path, database: &Database, spaces: &'a Spaces) -> Picture<'a> {
+        Picture { directory, spaces, snapshot: database.snapshot() }
+    }
+
+    fn failed(&self, error: &fjall::Error) -> StoreError {
+        files::disk(self.directory, format!("read: {error}"), None)
+    }
+}
+
+impl View for Picture<'_> {
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        let value = self.snapshot.get(self.spaces.of(space), key).map_err(|e| self.failed(&e))?;
+        Ok(value.map(|value| value.to_vec()))
+    }
+
+    fn scan(&self, space: Space, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> Result<(), StoreError> {
+        for entry in self.snapshot.range(self.spaces.of(space), from..to) {
+            let (key, value) = entry.into_inner().map_err(|e| self.failed(&e))?;
+            if let ControlFlow::Break(()) = visit(&key, &value)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Store for FjallStore {
+    fn commit(&self, batch: &Batch) -> Result<Vec<Head>, StoreError> {
+        let mut committer = self.lock_committer();
+        let picture = self.picture()?;
+        if batch.runs.is_empty() && batch.puts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut plan = plan(&picture, batch, committer.commit_last + 1)?;
+        drop(picture);
+        room::check(&self.directory, self.free_bytes_min, plan.bytes)?;
+        self.write(&mut committer, &mut plan)?;
+        Ok(plan.heads)
+    }
+
+    fn history(&self, run: &RunId, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
+        view::history(&self.picture()?, run, after, limit)
+    }
+
+    fn head(&self, run: &RunId) -> Result<Option<(Head, Index)>, StoreError> {
+        Ok(view::head(&self.picture()?, run)?.map(|record| (record.head, record.index)))
+    }
+
+    fn summary(&self, run: &RunId) -> Result<Option<Summary>, StoreError> {
+        view::summary(&self.picture()?, run)
+    }
+
+    fn summaries(&self, filter: &Filter) -> Result<Page, StoreError> {
+        view::summaries(&self.picture()?, filter)
+    }
+
+    fn snapshot(&self, run: &RunId) -> Result<Option<(Seq, Vec<u8>)>, StoreError> {
+        view::snapshot(&self.picture()?, run)
+    }
+
+    fn ready(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        view::ready(&self.picture()?, after, limit)
+    }
+
+    fn due(
+        &self,
+        after: Option<&(Millis, RunId)>,
+        before: Millis,
+        limit: usize,
+    ) -> Result<Vec<(Millis, RunId)>, StoreError> {
+        view::due(&self.picture()?, after, before, limit)
+    }
+
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        view::get(&self.picture()?, table, key)
+    }
+
+    fn list(&self, table: Table) -> Result<Vec<Record>, StoreError> {
+        view::list(&self.picture()?, table)
+    }
+
+    fn stats(&self) -> Result<Stats, StoreError> {
+        self.alive()?;
+        let free_bytes = room::free(&self.directory)?;
+        let bytes = files::bytes(&self.directory)?;
+        let committer = self.lock_committer();
+        Ok(Stats {
+            commit_last: committer.commit_last,
+            commits: committer.commits,
+            commit_us_last: committer.commit_us_last,
+            commit_us_max: committer.commit_us_max,
+            bytes,
+            free_bytes,
+            nearly_full: free_bytes < self.free_bytes_min.max(limits::FREE_BYTES_SOFT),
+        })
+    }
+
+    fn check(&self) -> Result<Report, StoreError> {
+        check::check(&self.picture()?)
+    }
+}

@@ -1,0 +1,196 @@
+//! Keys: where each value stands. Leaves values to [`crate::codec`].
+//!
+//! ```text
+//! log   run 0x00 last:u64              a step, by the number of its last event
+//! view  'h' run                        the head record
+//!       'l' newest-first:u64 run       the summary
+//!       'r' run                        a run with work to hand out
+//!       'd' due:u64 run                a run with something due
+//! blob  's' run                        the newest snapshot
+//! meta  table key                      a record beside histories
+//!       0x00 "commit"                  the number of the last commit
+//! ```
+//! Invariant: numbers are big-endian and times are shifted to be unsigned, so bytes order as the values do; a run id has no zero
+//! byte, so no run's steps lie between another's.
+
+use outlast_kernel::ids::{Millis, RunId, Seq};
+
+use crate::Table;
+
+/// The keyspaces; a change of this list is a change of the store's format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Space {
+    /// Histories.
+    Log,
+    /// What recovery and lists read.
+    View,
+    /// Large values.
+    Blob,
+    /// Everything else.
+    Meta,
+}
+
+impl Space {
+    /// All of them.
+    pub(crate) const ALL: [Space; 4] = [Space::Log, Space::View, Space::Blob, Space::Meta];
+
+    /// Returns its name on disk.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Space::Log => "log",
+            Space::View => "view",
+            Space::Blob => "blob",
+            Space::Meta => "meta",
+        }
+    }
+}
+
+/// The key of the last commit's number.
+pub(crate) const COMMIT: &[u8] = b"\0commit";
+
+/// The first byte of head records.
+pub(crate) const HEADS: u8 = b'h';
+/// The first byte of summaries.
+pub(crate) const LIST: u8 = b'l';
+/// The first byte of runs with work.
+pub(crate) const READY: u8 = b'r';
+/// The first byte of due times.
+pub(crate) const DUE: u8 = b'd';
+
+/// Returns the key of the step that ends with an event.
+pub(crate) fn step(run: &RunId, last: Seq) -> Vec<u8> {
+    let mut key = Vec::with_capacity(run.as_str().len() + 9);
+    key.extend(run.as_str().as_bytes());
+    key.push(0);
+    key.extend(last.0.to_be_bytes());
+    key
+}
+
+/// Reads the key of a step.
+pub(crate) fn parse_step(key: &[u8]) -> Option<(RunId, Seq)> {
+    let (run, last) = key.split_last_chunk::<8>()?;
+    Some((parse_run(run.strip_suffix(&[0])?)?, Seq(u64::from_be_bytes(*last))))
+}
+
+/// Returns the key of a run in a list of runs.
+pub(crate) fn of_run(list: u8, run: &RunId) -> Vec<u8> {
+    let mut key = Vec::with_capacity(1 + run.as_str().len());
+    key.push(list);
+    key.extend(run.as_str().as_bytes());
+    key
+}
+
+/// Reads the run out of a key of a list of runs.
+pub(crate) fn parse_of_run(key: &[u8]) -> Option<RunId> {
+    parse_run(key.get(1..)?)
+}
+
+/// Returns the key of a due time.
+pub(crate) fn due(due: Millis, run: &RunId) -> Vec<u8> {
+    timed(DUE, ascending(due), run)
+}
+
+/// Reads a due time.
+pub(crate) fn parse_due(key: &[u8]) -> Option<(Millis, RunId)> {
+    let (time, run) = parse_timed(key)?;
+    Some((from_ascending(time), run))
+}
+
+/// Returns the key of a summary.
+pub(crate) fn listed(started_at: Millis, run: &RunId) -> Vec<u8> {
+    timed(LIST, !ascending(started_at), run)
+}
+
+/// Reads the key of a summary.
+pub(crate) fn parse_listed(key: &[u8]) -> Option<(Millis, RunId)> {
+    let (time, run) = parse_timed(key)?;
+    Some((from_ascending(!time), run))
+}
+
+/// Returns the key before all due times at or after a moment.
+pub(crate) fn due_end(before: Millis) -> Vec<u8> {
+    let mut key = vec![DUE];
+    key.extend(ascending(before).to_be_bytes());
+    key
+}
+
+/// Returns the key of a snapshot.
+pub(crate) fn snapshot(run: &RunId) -> Vec<u8> {
+    of_run(b's', run)
+}
+
+/// Returns the key of a record beside histories; an empty key gives the table's prefix.
+pub(crate) fn record(table: Table, key: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(1 + key.len());
+    bytes.push(table_byte(table));
+    bytes.extend(key);
+    bytes
+}
+
+/// Returns the least key that is after `key`, for a range that excludes it.
+pub(crate) fn after(mut key: Vec<u8>) -> Vec<u8> {
+    key.push(0);
+    key
+}
+
+const fn table_byte(table: Table) -> u8 {
+    match table {
+        Table::Machine => 1,
+        Table::Source => 2,
+        Table::Flow => 3,
+        Table::Session => 4,
+        Table::Profile => 5,
+        Table::Setting => 6,
+    }
+}
+
+fn timed(list: u8, time: u64, run: &RunId) -> Vec<u8> {
+    let mut key = Vec::with_capacity(9 + run.as_str().len());
+    key.push(list);
+    key.extend(time.to_be_bytes());
+    key.extend(run.as_str().as_bytes());
+    key
+}
+
+fn parse_timed(key: &[u8]) -> Option<(u64, RunId)> {
+    let (time, run) = key.get(1..)?.split_first_chunk::<8>()?;
+    Some((u64::from_be_bytes(*time), parse_run(run)?))
+}
+
+fn parse_run(bytes: &[u8]) -> Option<RunId> {
+    RunId::new(std::str::from_utf8(bytes).ok()?).ok()
+}
+
+const fn ascending(time: Millis) -> u64 {
+    time.0.cast_unsigned() ^ (1 << 63)
+}
+
+const fn from_ascending(time: u64) -> Millis {
+    Millis((time ^ (1 << 63)).cast_signed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_order_as_times_do() {
+        let run = RunId::new("a").unwrap();
+        let times = [i64::MIN, -1, 0, 1, 255, 256, i64::MAX].map(Millis);
+        for pair in times.windows(2) {
+            assert!(due(pair[0], &run) < due(pair[1], &run), "{pair:?}");
+            assert!(listed(pair[0], &run) > listed(pair[1], &run), "{pair:?}");
+        }
+        for time in times {
+            assert_eq!(parse_due(&due(time, &run)), Some((time, run.clone())));
+            assert_eq!(parse_listed(&listed(time, &run)), Some((time, run.clone())));
+        }
+    }
+
+    #[test]
+    fn no_run_lies_between_the_steps_of_another() {
+        let (short, long) = (RunId::new("a").unwrap(), RunId::new("a-b").unwrap());
+        assert!(step(&short, Seq(u64::MAX)) < step(&long, Seq(1)));
+        assert_eq!(parse_step(&step(&long, Seq(7))), Some((long, Seq(7))));
+    }
+}

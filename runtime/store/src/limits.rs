@@ -1,0 +1,61 @@
+//! Every limit of this crate, with unit and reason. Leaves the engine's limits (batch targets, mailboxes) to the engine.
+
+/// Bytes that must stay free for a commit to be taken: reopening after a full disk needs room for a flush.
+pub const FREE_BYTES_MIN: u64 = 32 << 20;
+
+/// Bytes below which `Stats::nearly_full` asks the engine to refuse new runs, so that the running ones can still end.
+pub const FREE_BYTES_SOFT: u64 = 256 << 20;
+
+/// Bytes of the ballast file, given back when a disk is too full to reopen the store.
+pub const BALLAST_BYTES: u64 = 16 << 20;
+
+/// Bytes of one step or snapshot: the journal counts value bytes in 32 bits, and one commit is held in memory whole.
+pub const VALUE_BYTES_MAX: usize = 1 << 30;
+
+/// Events of one step; far above any real step, it only keeps a caller's bug from becoming a giant value.
+pub const STEP_EVENTS_MAX: usize = 100_000;
+
+/// Bytes of a table key: far below the journal's 65,535, over which it panics.
+pub const TABLE_KEY_BYTES_MAX: usize = 1_024;
+
+/// Levels of nesting of a stored value: twice what the JSON parser accepts from outside.
+pub const NESTING_MAX: usize = 256;
+
+/// Summaries on one page when the caller names no limit.
+pub const PAGE_DEFAULT: usize = 100;
+
+/// Summaries on one page at most.
+pub const PAGE_MAX: usize = 1_000;
+
+/// Summaries that one page may look at: a filter that fits nothing must not read the whole store in one call.
+pub const PAGE_SCAN_MAX: usize = 4_000;
+
+/// Events, runs or due times that one read returns at most, whatever the caller asks for.
+pub const READ_MAX: usize = 100_000;
+
+/// Bytes of the history keyspace's memtable: fewer, larger flushes; the journal limit bounds the time to reopen anyway.
+pub const LOG_MEMTABLE_BYTES: u64 = 128 << 20;
+
+/// Bytes of every other keyspace's memtable.
+pub const COLD_MEMTABLE_BYTES: u64 = 32 << 20;
+
+/// Bytes of all journals: reopening costs about 5 ms for each MiB of them.
+pub const JOURNAL_BYTES_MAX: u64 = 128 << 20;
+
+/// Tables in level 0 before they are merged.
+pub const L0_TABLES: u8 = 8;
+
+/// Bytes of the block cache.
+pub const CACHE_BYTES: u64 = 32 << 20;
+
+/// Background threads that flush and merge.
+pub const WORKER_THREADS: usize = 2;
+
+/// Milliseconds between two tries to take a held lock.
+pub const LOCK_RETRY_MS: u64 = 20;
+
+/// Findings that one check lists; more would say nothing new.
+pub const FINDINGS_MAX: usize = 100;
+
+/// Copies of damaged journals that are kept; further starts on the same damage add none.
+pub const EVIDENCE_MAX: usize = 8;

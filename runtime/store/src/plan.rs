@@ -1,0 +1,174 @@
+//! What a batch writes: the same keys and values for every store.
+//!
+//! Leaves making them durable to the stores. Invariant: a batch that does not fit the stored heads gives no plan at all, and a plan
+//! names every key once, because two writes of one key in one commit have no order.
+
+use std::collections::BTreeMap;
+
+use outlast_kernel::ids::{RunId, Seq};
+
+use crate::codec::{record, record::HeadRecord, step};
+use crate::keys::{self, Space};
+use crate::limits;
+use crate::view::{self, View};
+use crate::{Batch, Head, Put, RunWrite, StoreError, Summary};
+
+/// What a batch writes.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// The keys and their values; none removes the key.
+    pub(crate) writes: Vec<Write>,
+    /// The heads after it, in the order of the batch's runs.
+    pub(crate) heads: Vec<Head>,
+    /// Bytes of all keys and values.
+    pub(crate) bytes: u64,
+}
+
+/// One key and its value.
+#[derive(Debug)]
+pub(crate) struct Write {
+    pub(crate) space: Space,
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Option<Vec<u8>>,
+}
+
+/// A run within the batch: where it stood in the store, and where it stands now.
+struct RunNow<'a> {
+    stored: Option<HeadRecord>,
+    now: HeadRecord,
+    summary: &'a Summary,
+    snapshot: Option<(Seq, &'a [u8])>,
+}
+
+/// Plans a batch as the commit with this number.
+pub(crate) fn plan(view: &impl View, batch: &Batch, number: u64) -> Result<Plan, StoreError> {
+    let mut plan = Plan::default();
+    let mut runs = BTreeMap::<&RunId, RunNow<'_>>::new();
+    for write in &batch.runs {
+        plan_step(view, &mut plan, &mut runs, write)?;
+    }
+    for (run, now) in &runs {
+        plan_views(&mut plan, run, now)?;
+    }
+    plan_puts(&mut plan, &batch.puts)?;
+    plan.put(Space::Meta, keys::COMMIT.to_vec(), Some(record::encode_commit(number)));
+    Ok(plan)
+}
+
+fn plan_step<'a>(
+    view: &impl View,
+    plan: &mut Plan,
+    runs: &mut BTreeMap<&'a RunId, RunNow<'a>>,
+    write: &'a RunWrite,
+) -> Result<(), StoreError> {
+    check(write)?;
+    let (stored, found) = match runs.get(&write.run) {
+        Some(earlier) => (earlier.stored, earlier.now.head),
+        None => {
+            let stored = view::head(view, &write.run)?;
+            (stored, stored.map(|record| record.head).unwrap_or_default())
+        }
+    };
+    if found != write.before {
+        return Err(StoreError::Stale {
+            run: write.run.clone(),
+            expected: write.before.seq,
+            found: found.seq,
+        });
+    }
+    let (bytes, head) =
+        step::encode(&found, &write.events).map_err(|e| invalid(&write.run, format!("{e:?}")))?;
+    if bytes.len() > limits::VALUE_BYTES_MAX {
+        return Err(invalid(&write.run, format!("a step of {} bytes", bytes.len())));
+    }
+    plan.put(Space::Log, keys::step(&write.run, head.seq), Some(bytes));
+    plan.heads.push(head);
+    let earlier = runs.get(&write.run).and_then(|earlier| earlier.snapshot);
+    let now = HeadRecord { head, index: write.index, started_at: write.summary.started_at };
+    let snapshot = write.snapshot.as_deref().map(|state| (head.seq, state)).or(earlier);
+    runs.insert(&write.run, RunNow { stored, now, summary: &write.summary, snapshot });
+    Ok(())
+}
+
+/// Refuses what no correct caller sends.
+fn check(write: &RunWrite) -> Result<(), StoreError> {
+    let refuse = |detail: &str| Err(invalid(&write.run, detail.into()));
+    if write.events.is_empty() {
+        return refuse("a step without events");
+    }
+    if write.events.len() > limits::STEP_EVENTS_MAX {
+        return refuse("a step with too many events");
+    }
+    let numbers = write.events.iter().map(|event| event.n.0);
+    if !numbers.eq((1..=write.events.len() as u64).map(|i| write.before.seq.0.saturating_add(i))) {
+        return refuse("events whose numbers do not follow its head");
+    }
+    if write.summary.run != write.run {
+        return refuse("the summary of another run");
+    }
+    if write.snapshot.as_ref().is_some_and(|state| state.len() > limits::VALUE_BYTES_MAX) {
+        return refuse("a snapshot that is too large");
+    }
+    Ok(())
+}
+
+/// Plans what is kept once per run. What the store holds decides what is removed, so that views cannot drift from heads.
+fn plan_views(plan: &mut Plan, run: &RunId, run_now: &RunNow<'_>) -> Result<(), StoreError> {
+    let RunNow { stored, now, summary, snapshot } = run_now;
+    let before = stored.map(|record| record.index).unwrap_or_default();
+    plan.put(Space::View, keys::of_run(keys::HEADS, run), Some(record::encode_head(now)));
+    if before.ready != now.index.ready {
+        let value = now.index.ready.then(Vec::new);
+        plan.put(Space::View, keys::of_run(keys::READY, run), value);
+    }
+    if before.due != now.index.due {
+        if let Some(due) = before.due {
+            plan.put(Space::View, keys::due(due, run), None);
+        }
+        if let Some(due) = now.index.due {
+            plan.put(Space::View, keys::due(due, run), Some(Vec::new()));
+        }
+    }
+    if let Some(stored) = stored
+        && stored.started_at != now.started_at
+    {
+        plan.put(Space::View, keys::listed(stored.started_at, run), None);
+    }
+    let bytes = record::encode_summary(summary).map_err(|e| invalid(run, format!("its summary: {e:?}")))?;
+    plan.put(Space::View, keys::listed(now.started_at, run), Some(bytes));
+    if let Some((after, state)) = snapshot {
+        plan.put(Space::Blob, keys::snapshot(run), Some(record::encode_snapshot(*after, state)));
+    }
+    Ok(())
+}
+
+fn plan_puts(plan: &mut Plan, puts: &[Put]) -> Result<(), StoreError> {
+    let mut last = BTreeMap::new();
+    for put in puts {
+        let refuse = |detail: String| {
+            Err(StoreError::Invalid { what: format!("a record of table {:?}", put.table), detail })
+        };
+        if put.key.is_empty() || put.key.len() > limits::TABLE_KEY_BYTES_MAX {
+            return refuse(format!("a key of {} bytes", put.key.len()));
+        }
+        if put.value.as_ref().is_some_and(|value| value.len() > limits::VALUE_BYTES_MAX) {
+            return refuse("its value is too large".into());
+        }
+        last.insert(keys::record(put.table, &put.key), put.value.clone());
+    }
+    for (key, value) in last {
+        plan.put(Space::Meta, key, value);
+    }
+    Ok(())
+}
+
+impl Plan {
+    fn put(&mut self, space: Space, key: Vec<u8>, value: Option<Vec<u8>>) {
+        self.bytes += (key.len() + value.as_ref().map_or(0, Vec::len)) as u64;
+        self.writes.push(Write { space, key, value });
+    }
+}
+
+fn invalid(run: &RunId, detail: String) -> StoreError {
+    StoreError::Invalid { what: format!("a write to run {run}"), detail }
+}
