@@ -9,6 +9,8 @@ pub(crate) mod kind;
 pub(crate) mod record;
 pub(crate) mod step;
 
+use outlast_kernel::Json;
+
 use crate::StoreError;
 
 /// Why bytes cannot be read; [`CodecError::at`] adds whose they are.
@@ -39,6 +41,16 @@ impl CodecError {
     }
 }
 
+/// Tells whether a value is nested at most this deep. The encoder writes any depth, the decoder refuses over 1,024: without this
+/// check a value could be acknowledged and never read back.
+pub(crate) fn is_flat(value: &Json, levels: usize) -> bool {
+    match value {
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => true,
+        Json::Array(items) => levels > 0 && items.iter().all(|item| is_flat(item, levels - 1)),
+        Json::Object(fields) => levels > 0 && fields.values().all(|field| is_flat(field, levels - 1)),
+    }
+}
+
 /// Cuts `count` bytes off the front.
 pub(crate) fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Result<&'a [u8], CodecError> {
     let Some((head, rest)) = bytes.split_at_checked(count) else {
@@ -56,3 +68,6 @@ pub(crate) fn take_array<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], C
     *bytes = rest;
     Ok(*head)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,8 @@
 
 use std::io::Read;
 
-use outlast_kernel::event::EventKind;
+use outlast_kernel::Json;
+use outlast_kernel::event::{EventKind, Settlement};
 use serde::{Deserialize, Serialize};
 
 use super::CodecError;
@@ -61,10 +62,12 @@ pub(crate) fn code(kind: &EventKind) -> u16 {
 ///
 /// The serialiser wraps them as `{"done": {…}}`. The code already says the name, so the wrapper is cut off.
 pub(crate) fn write(out: &mut Vec<u8>, kind: &EventKind) -> Result<(), CodecError> {
+    if values(kind).any(|value| !super::is_flat(value, NESTING_MAX)) {
+        return Err(CodecError::Damaged(format!("a value nested deeper than {NESTING_MAX} levels")));
+    }
     let wrapper = wrapper(code(kind))?;
     let start = out.len();
     let mut serializer = rmp_serde::Serializer::new(&mut *out).with_struct_map();
-    serializer.unstable_set_max_depth(NESTING_MAX);
     kind.serialize(&mut serializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
     assert!(out[start..].starts_with(&wrapper), "the serialiser wraps a kind in its name");
     out.drain(start..start + wrapper.len());
@@ -82,6 +85,31 @@ pub(crate) fn read(code: u16, body: &[u8]) -> Result<EventKind, CodecError> {
         return Err(CodecError::Damaged(format!("{left} bytes after the fields of kind {code}")));
     }
     Ok(kind)
+}
+
+/// Returns the values from outside that a kind holds.
+fn values(kind: &EventKind) -> impl Iterator<Item = &Json> {
+    let (value, fields) = match kind {
+        EventKind::Started(started) => (Some(&started.input), None),
+        EventKind::Done { value, .. } | EventKind::Message { value, .. } => (Some(value), None),
+        EventKind::Handle { handle, .. } => (Some(handle), None),
+        EventKind::Settled { verdict: Settlement::Happened(value), .. } => (Some(value), None),
+        EventKind::Answered { value, .. } => (value.as_ref(), None),
+        EventKind::Failed { error, .. } => (None, Some(&error.fields)),
+        EventKind::Settled { verdict: Settlement::NotHappened | Settlement::Fail, .. }
+        | EventKind::Forked { .. }
+        | EventKind::Configured { .. }
+        | EventKind::Begun { .. }
+        | EventKind::Lost { .. }
+        | EventKind::Void { .. }
+        | EventKind::Released { .. }
+        | EventKind::TimerFired { .. }
+        | EventKind::Withdrawn { .. }
+        | EventKind::Closed
+        | EventKind::Cancelled { .. }
+        | EventKind::Terminated { .. } => (None, None),
+    };
+    value.into_iter().chain(fields.into_iter().flat_map(serde_json::Map::values))
 }
 
 /// Returns the bytes that the serialiser puts before the fields of a kind.

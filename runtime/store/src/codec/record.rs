@@ -49,10 +49,12 @@ pub(crate) fn decode_head(mut bytes: &[u8]) -> Result<HeadRecord, CodecError> {
 
 /// Encodes a summary.
 pub(crate) fn encode_summary(summary: &Summary) -> Result<Vec<u8>, CodecError> {
+    if !super::is_flat(&summary.view, NESTING_MAX) {
+        return Err(CodecError::Damaged(format!("a view nested deeper than {NESTING_MAX} levels")));
+    }
     let mut out = Vec::with_capacity(256);
     frame::write(&mut out, frame::SUMMARY);
     let mut serializer = rmp_serde::Serializer::new(&mut out).with_struct_map();
-    serializer.unstable_set_max_depth(NESTING_MAX);
     summary.serialize(&mut serializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
     Ok(out)
 }

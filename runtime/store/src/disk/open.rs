@@ -162,7 +162,7 @@ fn remove_unfinished(directory: &Path, database: &Path) -> Result<(), StoreError
     if !database.exists() {
         return Ok(());
     }
-    if scan::scan(directory, database)?.batches > 0 {
+    if !scan::is_unused(directory, database)? {
         return finished("there are commits");
     }
     fs::remove_dir_all(database).map_err(files::failed(directory, "remove an unfinished database"))

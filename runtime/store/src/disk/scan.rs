@@ -13,7 +13,7 @@ use crate::StoreError;
 use crate::limits::EVIDENCE_MAX;
 
 const EVIDENCE: &str = "evidence";
-const CHUNK: u64 = 1 << 20;
+const CHUNK: u64 = 1 << 16;
 
 /// What the journals hold.
 #[derive(Debug, Default)]
@@ -24,6 +24,8 @@ pub(super) struct Scan {
     pub(super) batches: u64,
     /// The last commit among them.
     pub(super) commit_last: Option<u64>,
+    /// The last sequence number among them; the checksum does not cover it, but it only grows.
+    number_last: Option<u64>,
     /// The torn tail: the file, where it begins, and its bytes.
     torn: Option<(PathBuf, u64, u64)>,
 }
@@ -42,6 +44,10 @@ pub(super) fn scan(directory: &Path, database: &Path) -> Result<Scan, StoreError
     let journals = journals(database).map_err(files::failed(directory, "list the journals"))?;
     let mut scan = Scan::default();
     let mut refusal = None;
+    if journals.is_empty() {
+        let detail = "it has no journal, and fjall always has one".into();
+        refusal = Some(Refusal { journal: database.to_path_buf(), detail });
+    }
     for (i, (id, path)) in journals.iter().enumerate() {
         let bytes = data(path).map_err(files::failed(directory, "read the journals"))?;
         let before = i.checked_sub(1).and_then(|i| journals.get(i)).map(|(id, _)| *id);
@@ -59,6 +65,12 @@ pub(super) fn scan(directory: &Path, database: &Path) -> Result<Scan, StoreError
         Some(refusal) => Err(refuse(directory, database, &refusal.journal, &refusal.detail)),
         None => Ok(scan),
     }
+}
+
+/// Tells whether a database holds no commit.
+pub(super) fn is_unused(directory: &Path, database: &Path) -> Result<bool, StoreError> {
+    let none = journals(database).map_err(files::failed(directory, "list the journals"))?.is_empty();
+    Ok(none || scan(directory, database)?.batches == 0)
 }
 
 impl Scan {
@@ -85,22 +97,23 @@ pub(super) fn refuse(directory: &Path, database: &Path, journal: &Path, detail: 
         Ok(place) => format!("copies of the journals are in {}", place.display()),
         Err(e) => format!("copies of the journals could not be made ({e})"),
     };
-    let detail =
-        format!("{detail}; nothing was changed, {kept}; restore a backup, or ask for help with them");
+    let detail = format!("{detail}; {kept}; restore a backup, or ask for help with them");
     StoreError::Damaged { what: journal.display().to_string(), detail }
 }
 
 /// Reads one journal. `later` journals come after it: those were begun when this one was whole and synced.
 fn read(scan: &mut Scan, path: &Path, bytes: &[u8], later: usize) -> Result<(), String> {
     let mut at = 0;
-    let mut number = None;
     while let Some(found) = journal::batch(bytes, at) {
+        if scan.number_last.is_some_and(|last| last >= found.number) {
+            return Err(format!("the batch at byte {at} is older than the one before it"));
+        }
         if let (Some(last), Some(commit)) = (scan.commit_last, found.commit)
             && commit != last + 1
         {
             return Err(format!("commit {commit} follows commit {last}: batches in between are missing"));
         }
-        (at, number) = (found.end, Some(found.number));
+        (at, scan.number_last) = (found.end, Some(found.number));
         scan.commit_last = found.commit.or(scan.commit_last);
         scan.batches += 1;
     }
@@ -108,7 +121,7 @@ fn read(scan: &mut Scan, path: &Path, bytes: &[u8], later: usize) -> Result<(), 
     if at == bytes.len() {
         return Ok(());
     }
-    if let Some(good) = journal::later_batch(bytes, at + 1, number) {
+    if let Some(good) = journal::later_batch(bytes, at + 1, scan.number_last) {
         return Err(format!("it is bad at byte {at}, but a complete batch stands at byte {good}"));
     }
     if later > 0 {
@@ -135,17 +148,18 @@ fn journals(database: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 fn data(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut end = file.metadata()?.len();
+    let zeroes = vec![0; CHUNK as usize];
     let mut chunk = Vec::new();
     while end > 0 {
         let start = end.saturating_sub(CHUNK);
         file.seek(SeekFrom::Start(start))?;
         chunk.clear();
         file.by_ref().take(end - start).read_to_end(&mut chunk)?;
-        if let Some(last) = chunk.iter().rposition(|byte| *byte != 0) {
-            end = start + last as u64 + 1;
+        end = start;
+        if chunk != zeroes[..chunk.len()] {
+            end += chunk.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1);
             break;
         }
-        end = start;
     }
     let mut bytes = Vec::with_capacity(usize::try_from(end).unwrap_or(0));
     file.seek(SeekFrom::Start(0))?;
