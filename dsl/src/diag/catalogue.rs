@@ -1,0 +1,52 @@
+//! Every code with its title and explanation: one place for people, tools and `outlast explain`.
+//!
+//! Leaves reporting to the parts of the crate; each area has a file of constants and entries here:
+//! F01xx syntax, F02xx names, F03xx types, F04xx structure of flows, F05xx effects, F06xx deadlines and
+//! retries, F09xx not available in this version. Invariant: codes are unique and every constant has an entry.
+
+pub mod syntax;
+
+use super::Code;
+
+/// What a code means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The code.
+    pub code: Code,
+    /// A few words, in lower case.
+    pub title: &'static str,
+    /// Why it is refused and what to write.
+    pub explanation: &'static str,
+}
+
+/// The tables of all areas; an area that is added is named here.
+const AREAS: &[&[Entry]] = &[syntax::ENTRIES];
+
+/// All entries in the order of their codes.
+pub fn entries() -> impl Iterator<Item = &'static Entry> {
+    AREAS.iter().copied().flatten()
+}
+
+/// The entry of `code`.
+pub fn find(code: Code) -> Option<&'static Entry> {
+    entries().find(|entry| entry.code == code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_in_order() {
+        let codes: Vec<Code> = entries().map(|entry| entry.code).collect();
+        assert!(codes.windows(2).all(|pair| pair[0] < pair[1]), "{codes:?}");
+    }
+
+    #[test]
+    fn entries_are_written() {
+        for entry in entries() {
+            assert!(!entry.title.is_empty() && !entry.title.ends_with('.'), "{}", entry.code);
+            assert!(entry.explanation.ends_with('.'), "{}", entry.code);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Diagnostics as text for people and as JSON for tools.
+//!
+//! Leaves writing anywhere to the caller. Invariant: nothing from a source text reaches the output raw, and the
+//! output of one diagnostic is bounded whatever the lines look like.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::width::shown;
+use super::{Diagnostic, FileId, LineIndex, Severity, TextSpan};
+use crate::limits::SNIPPET_COLUMNS_MAX;
+
+/// Whether the output has ANSI colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colour {
+    /// Plain text.
+    Never,
+    /// With escape sequences.
+    Always,
+}
+
+/// One file that diagnostics speak of.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// As the user named it.
+    pub name: String,
+    /// All of it.
+    pub text: String,
+    lines: LineIndex,
+}
+
+/// The files that diagnostics speak of, by [`FileId`].
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    files: Vec<Source>,
+}
+
+impl Sources {
+    /// Adds a file and returns its number.
+    pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
+        let text = text.into();
+        let lines = LineIndex::new(&text);
+        self.files.push(Source { name: name.into(), text, lines });
+        FileId(u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// The file of that number.
+    pub fn get(&self, file: FileId) -> Option<&Source> {
+        self.files.get(file.0 as usize)
+    }
+
+    /// The files in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (FileId, &Source)> {
+        (0..).map(FileId).zip(&self.files)
+    }
+}
+
+impl Source {
+    /// The lines of the text.
+    pub fn lines(&self) -> &LineIndex {
+        &self.lines
+    }
+}
+
+/// Writes one diagnostic for people: message, place, source line, expected, help.
+pub fn render(diagnostic: &Diagnostic, sources: &Sources, colour: Colour) -> String {
+    let paint = Paint { colour };
+    let (word, style) = match diagnostic.severity {
+        Severity::Error => ("error", "1;31"),
+        Severity::Warning => ("warning", "1;33"),
+        Severity::Note => ("note", "1;36"),
+    };
+    let mut out = String::new();
+    let head = paint.with(style, &format!("{word}[{}]", diagnostic.code));
+    let _ = writeln!(out, "{head}: {}", paint.with("1", &one_line(&diagnostic.message)));
+    let gutter = gutter_width(diagnostic, sources);
+    snippet(&mut out, sources, (diagnostic.file, diagnostic.span), gutter, (&paint, style));
+    for related in &diagnostic.related {
+        let _ = writeln!(out, "{}: {}", paint.with("1;36", "note"), one_line(&related.message));
+        snippet(&mut out, sources, (related.file, related.span), gutter, (&paint, "1;36"));
+    }
+    let margin = " ".repeat(gutter);
+    let equals = paint.with("1;34", "=");
+    if let Some(expected) = &diagnostic.expected {
+        let _ = writeln!(out, "{margin} {equals} expected: {}", one_line(expected));
+    }
+    if let Some(hint) = &diagnostic.hint {
+        let _ = writeln!(out, "{margin} {equals} help: {}", one_line(hint));
+    }
+    if let Some(fix) = &diagnostic.fix {
+        let sure = if fix.safe { "fix" } else { "possible fix" };
+        let _ = writeln!(out, "{margin} {equals} {sure}: {}", fix_words(fix, diagnostic, sources));
+    }
+    out
+}
+
+/// Returns the diagnostics as `--json` prints them: the fields of [`Diagnostic`], with the file's name and the
+/// line and column of both ends added.
+pub fn json(diagnostics: &[Diagnostic], sources: &Sources) -> Value {
+    diagnostics.iter().map(|diagnostic| located(diagnostic, sources)).collect()
+}
+
+fn located(diagnostic: &Diagnostic, sources: &Sources) -> Value {
+    let mut value = serde_json::to_value(diagnostic).unwrap_or_default();
+    if let (Some(source), Some(fields)) = (sources.get(diagnostic.file), value.as_object_mut()) {
+        let at = |offset| source.lines.position(offset, &source.text);
+        let (start, end) = (at(diagnostic.span.start), at(diagnostic.span.end));
+        fields.insert("file".to_owned(), Value::from(source.name.as_str()));
+        fields.insert("start".to_owned(), json!({ "line": start.line, "column": start.column }));
+        fields.insert("end".to_owned(), json!({ "line": end.line, "column": end.column }));
+    }
+    value
+}
+
+struct Paint {
+    colour: Colour,
+}
+
+impl Paint {
+    fn with(&self, style: &str, text: &str) -> String {
+        match self.colour {
+            Colour::Never => text.to_owned(),
+            Colour::Always => format!("\u{1b}[{style}m{text}\u{1b}[0m"),
+        }
+    }
+}
+
+/// Messages may quote the source; a quoted control character must not reach the terminal.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| shown(c, 0).0).collect()
+}
+
+fn fix_words(fix: &super::Fix, diagnostic: &Diagnostic, sources: &Sources) -> String {
+    let old = sources.get(diagnostic.file).map(|source| fix.span.of(&source.text)).unwrap_or_default();
+    let (old, new) = (one_line(old), one_line(&fix.replacement));
+    match (old.is_empty(), new.is_empty()) {
+        (true, _) => format!("insert `{new}`"),
+        (false, true) => format!("remove `{old}`"),
+        (false, false) => format!("replace `{old}` by `{new}`"),
+    }
+}
+
+fn gutter_width(diagnostic: &Diagnostic, sources: &Sources) -> usize {
+    let places = diagnostic.related.iter().map(|related| (related.file, related.span));
+    let lines = places.chain([(diagnostic.file, diagnostic.span)]).filter_map(|(file, span)| {
+        let source = sources.get(file)?;
+        Some(source.lines.position(span.start, &source.text).line)
+    });
+    lines.max().unwrap_or(1).to_string().len()
+}
+
+fn snippet(
+    out: &mut String,
+    sources: &Sources,
+    (file, span): (FileId, TextSpan),
+    gutter: usize,
+    (paint, style): (&Paint, &str),
+) {
+    let Some(source) = sources.get(file) else { return };
+    let position = source.lines.position(span.start, &source.text);
+    let margin = " ".repeat(gutter);
+    let arrow = paint.with("1;34", "-->");
+    let _ = writeln!(out, "{margin}{arrow} {}:{}:{}", one_line(&source.name), position.line, position.column);
+    let Some(line) = source.lines.span_of(position.line - 1, &source.text) else { return };
+    let (text, carets) = marked_line(line.of(&source.text), line.start, span);
+    let bar = paint.with("1;34", "|");
+    let _ = writeln!(out, "{margin} {bar}");
+    let number = paint.with("1;34", &format!("{:>gutter$}", position.line));
+    let _ = writeln!(out, "{number} {bar} {}", text.trim_end());
+    let indent = carets.len() - carets.trim_start().len();
+    let _ = writeln!(out, "{margin} {bar} {}{}", " ".repeat(indent), paint.with(style, carets.trim_start()));
+}
+
+/// The part of a line around `span` that fits the limit, and the carets under it.
+fn marked_line(line: &str, line_start: u32, span: TextSpan) -> (String, String) {
+    let from = (span.start.saturating_sub(line_start) as usize).min(line.len());
+    let to = (span.end.saturating_sub(line_start) as usize).clamp(from, line.len());
+    let window = window(line, from, to);
+    let cut_before = window.start > 0;
+    let (mut text, mut carets) = (String::new(), String::new());
+    let mut column = 0;
+    if cut_before {
+        text.push_str("… ");
+        carets.push_str("  ");
+        column = 2;
+    }
+    for (at, c) in line[window.clone()].char_indices() {
+        let at = at + window.start;
+        let (piece, columns) = shown(c, column);
+        text.push_str(&piece);
+        let mark = if from <= at && at < to { "^" } else { " " };
+        carets.push_str(&mark.repeat(columns));
+        column += columns;
+    }
+    if window.end < line.len() {
+        text.push_str(" …");
+    }
+    // An empty span, or one of invisible characters, still shows where it is.
+    if !carets.contains('^') {
+        let before: usize = carets_before(&line[window.start..from], cut_before);
+        carets = format!("{}^", " ".repeat(before));
+    }
+    (text, carets.trim_end().to_owned())
+}
+
+fn carets_before(text: &str, cut_before: bool) -> usize {
+    let start = if cut_before { 2 } else { 0 };
+    text.chars().fold(start, |column, c| column + shown(c, column).1)
+}
+
+/// The bytes to show: everything if it is short, else a part that begins a little before the span.
+fn window(line: &str, from: usize, to: usize) -> std::ops::Range<usize> {
+    // Bytes bound columns from above except for tabs and pictures, which the limit may pass a little.
+    if line.len() <= SNIPPET_COLUMNS_MAX {
+        return 0..line.len();
+    }
+    let context = SNIPPET_COLUMNS_MAX / 4;
+    let shown_to = to.min(from + SNIPPET_COLUMNS_MAX / 2);
+    let start = if shown_to + context <= SNIPPET_COLUMNS_MAX { 0 } else { from.saturating_sub(context) };
+    let end = (start + SNIPPET_COLUMNS_MAX).min(line.len());
+    floor_boundary(line, start)..floor_boundary(line, end)
+}
+
+fn floor_boundary(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}

@@ -1,0 +1,89 @@
+//! Editions, catalogues, types, errors, functions, migrations.
+//!
+//! Leaves activities, flows and tests to their files. Invariant: called only where `at_decl` holds.
+
+use super::Parser;
+use crate::diag::catalogue::syntax as code;
+use crate::syntax::kind::SyntaxKind;
+
+impl Parser<'_> {
+    /// `edition ::= "edition" INT`
+    pub(super) fn edition(&mut self) {
+        if self.pos > 0 {
+            let diagnostic =
+                self.error(code::MISPLACED, self.span(), "the edition is the first line of a file");
+            self.report(diagnostic);
+        }
+        self.node(SyntaxKind::Edition, |p| {
+            p.bump();
+            p.bump();
+        });
+    }
+
+    /// `use ::= "use" "tools" STRING "as" LNAME`
+    pub(super) fn use_tools(&mut self) {
+        self.node(SyntaxKind::Use, |p| {
+            p.bump();
+            p.bump();
+            p.string_or_missing("the catalogue's file in quotes");
+            p.expect_word("as");
+            p.variable("a catalogue");
+        });
+    }
+
+    /// `typedecl ::= "type" UNAME fields | "type" UNAME ("with" fields)? "=" variant ("|" variant)*`
+    pub(super) fn type_decl(&mut self) {
+        self.node(SyntaxKind::TypeDecl, |p| {
+            p.bump();
+            p.upper_name("a type");
+            if p.at(SyntaxKind::LBrace) {
+                return p.fields();
+            }
+            if p.eat_word("with") {
+                if p.at(SyntaxKind::LBrace) { p.fields() } else { p.missing("fields `{…}`") }
+            }
+            if p.expect(SyntaxKind::Eq, "fields `{…}` or `=` and variants") {
+                p.eat(SyntaxKind::Pipe);
+                p.variants();
+            }
+        });
+    }
+
+    /// `errordecl ::= "error" UNAME fields?`
+    pub(super) fn error_decl(&mut self) {
+        self.node(SyntaxKind::ErrorDecl, |p| {
+            p.bump();
+            p.upper_name("an error");
+            if p.at(SyntaxKind::LBrace) {
+                p.fields();
+            }
+        });
+    }
+
+    /// `fn ::= "fn" LNAME params "->" type "=" expr`
+    pub(super) fn fn_decl(&mut self) {
+        self.node(SyntaxKind::FnDecl, |p| {
+            p.bump();
+            p.variable("a function");
+            p.params();
+            if p.expect(SyntaxKind::Arrow, "`->` and the type of the result") {
+                p.type_ref();
+            }
+            if p.expect(SyntaxKind::Eq, "`=` and an expression") {
+                p.expr();
+            }
+        });
+    }
+
+    /// `migrate ::= "migrate" UNAME params "->" place`
+    pub(super) fn migrate(&mut self) {
+        self.node(SyntaxKind::Migrate, |p| {
+            p.bump();
+            p.upper_ref("a state");
+            p.params();
+            if p.expect(SyntaxKind::Arrow, "`->` and a state") {
+                p.place();
+            }
+        });
+    }
+}

@@ -1,0 +1,214 @@
+//! Errors and how the parser goes on after them.
+//!
+//! After an error it skips to something that surely begins anew: a comma or a bracket in a list, an arrow in a
+//! state, a declaration. Leaves the choice of that place to the productions. Invariant: one error per token
+//! that is in the way, and skipping never leaves the hole of a text or the braces around it.
+
+use super::Parser;
+use crate::diag::catalogue::syntax as code;
+use crate::diag::{Code, Diagnostic, TextSpan};
+use crate::limits::DIAGNOSTICS_MAX;
+use crate::syntax::kind::SyntaxKind;
+use crate::syntax::words::quoted;
+
+/// Words that begin a part of an arrow or of a state: no list goes on past them.
+const LIST_STOPS: &[&str] =
+    &["on", "after", "every", "set", "emit", "end", "fail", "stay", "within", "forever"];
+
+impl Parser<'_> {
+    pub(super) fn report(&mut self, diagnostic: Diagnostic) {
+        if self.diagnostics.len() < DIAGNOSTICS_MAX {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    pub(super) fn error(&self, code: Code, span: TextSpan, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::error(code, self.file, span, message)
+    }
+
+    /// Whether something was already said about the next token; notes that now something is.
+    pub(super) fn is_known_error(&mut self) -> bool {
+        self.error_at.replace(self.pos) == Some(self.pos)
+    }
+
+    /// Reports the next token, which is not what was expected.
+    pub(super) fn unexpected(&mut self, expected: &str) {
+        let span = self.span();
+        self.unexpected_at(span, expected);
+    }
+
+    /// Reports that something is missing here; points after the last token if the next is on another line.
+    pub(super) fn missing(&mut self, expected: &str) {
+        let span = if self.at_line_start() { TextSpan::empty(self.previous_end()) } else { self.span() };
+        self.unexpected_at(span, expected);
+    }
+
+    fn unexpected_at(&mut self, span: TextSpan, expected: &str) {
+        if self.is_known_error() {
+            return;
+        }
+        let message = format!("expected {expected}, found {}", self.found());
+        let diagnostic = self.error(code::UNEXPECTED, span, message);
+        self.report(diagnostic.expected(expected));
+    }
+
+    /// The next token as a message names it.
+    pub(super) fn found(&self) -> String {
+        match self.kind() {
+            SyntaxKind::Eof => "the end of the file".to_owned(),
+            SyntaxKind::HoleClose => "the end of the expression in the text".to_owned(),
+            SyntaxKind::StringOpen => "a text".to_owned(),
+            _ => format!("`{}`", quoted(self.nth_text(0))),
+        }
+    }
+
+    pub(super) fn expect(&mut self, kind: SyntaxKind, name: &str) -> bool {
+        let here = self.eat(kind);
+        if !here {
+            self.missing(name);
+        }
+        here
+    }
+
+    pub(super) fn expect_word(&mut self, word: &str) -> bool {
+        let here = self.eat_word(word);
+        if !here {
+            self.missing(&format!("`{word}`"));
+        }
+        here
+    }
+
+    /// Takes `:`; an `=` in its place is reported and taken.
+    pub(super) fn colon(&mut self) -> bool {
+        if self.at(SyntaxKind::Eq) {
+            let span = self.span();
+            let message = "a name and its value or type are joined by `:`";
+            let diagnostic = self.error(code::UNEXPECTED, span, message).expected("`:`");
+            self.report(diagnostic.fix(span, ":"));
+            self.bump();
+            return true;
+        }
+        self.expect(SyntaxKind::Colon, "`:`")
+    }
+
+    /// Skips at least one token, whole brackets at a time, until `until` holds or the block ends.
+    pub(super) fn skip(&mut self, until: impl Fn(&Self) -> bool) {
+        if self.at_end() {
+            return;
+        }
+        self.node(SyntaxKind::Error, |p| {
+            loop {
+                p.bump_with_partner();
+                if p.at_end() || p.at(SyntaxKind::RBrace) || until(p) {
+                    break;
+                }
+            }
+        });
+        self.error_at = Some(self.pos);
+    }
+
+    fn bump_with_partner(&mut self) {
+        let end = self.after_pair(0).map_or(self.pos + 1, |ahead| self.pos + ahead);
+        while self.pos < end {
+            self.bump();
+        }
+    }
+
+    /// Skips the rest of an expression that is nested too deeply.
+    pub(super) fn skip_too_deep(&mut self) {
+        if !self.too_deep {
+            self.too_deep = true;
+            let diagnostic = self.error(code::TOO_DEEP, self.span(), "this is nested too deeply");
+            self.report(diagnostic.hint("move a part into a `fn` of its own"));
+        }
+        self.error_at = Some(self.pos);
+        if !self.kind().is_closer() && !self.at_list_stop() {
+            self.skip(|p| p.kind().is_closer() || p.at(SyntaxKind::Comma) || p.at_list_stop());
+        }
+    }
+
+    /// Parses one level deeper, or skips if that is too deep.
+    pub(super) fn nested(&mut self, parse: impl FnOnce(&mut Self)) {
+        if self.depth >= crate::limits::NESTING_MAX {
+            return self.skip_too_deep();
+        }
+        self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
+        parse(self);
+        self.depth -= 1;
+    }
+
+    /// Whether a declaration, an item or a part of an arrow begins here, where a list should go on.
+    pub(super) fn at_list_stop(&self) -> bool {
+        self.at(SyntaxKind::Arrow) || self.at_word_in(LIST_STOPS) || self.at_block_start()
+    }
+
+    /// Parses `open (item ("," item)* ","?)? close`.
+    pub(super) fn list(
+        &mut self,
+        open: SyntaxKind,
+        begins: impl Fn(&Self) -> bool,
+        what: &str,
+        mut item: impl FnMut(&mut Self),
+    ) {
+        let opened = self.span();
+        let Some(close) = open.closer() else { unreachable!("a list stands in brackets, not in {open:?}") };
+        self.bump();
+        while !self.at(close) && !self.at_end() {
+            let before = self.pos;
+            if begins(self) {
+                item(self);
+            } else {
+                self.unexpected(what);
+            }
+            let took = self.pos > before;
+            if self.eat(SyntaxKind::Comma) || self.at(close) {
+                continue;
+            }
+            if self.at_list_stop() || self.at_end() {
+                break;
+            }
+            if took && begins(self) {
+                self.missing_comma();
+                continue;
+            }
+            self.unexpected(&format!("`,` or {}", named(close)));
+            if !self.kind().is_closer() {
+                self.skip(|p| p.at(SyntaxKind::Comma) || p.kind().is_closer() || p.at_list_stop());
+            }
+            if !self.eat(SyntaxKind::Comma) {
+                break;
+            }
+        }
+        self.close(close, opened);
+    }
+
+    pub(super) fn missing_comma(&mut self) {
+        if self.is_known_error() {
+            return;
+        }
+        let end = TextSpan::empty(self.previous_end());
+        let diagnostic = self.error(code::MISSING_COMMA, end, "a comma is missing here");
+        self.report(diagnostic.fix(end, ","));
+    }
+
+    /// Takes the closing bracket, or reports the bracket that was opened.
+    pub(super) fn close(&mut self, close: SyntaxKind, opened: TextSpan) {
+        if self.eat(close) || self.is_known_error() {
+            return;
+        }
+        let end = if self.at_line_start() { TextSpan::empty(self.previous_end()) } else { self.span() };
+        let message = format!("expected {}, found {}", named(close), self.found());
+        let diagnostic = self.error(code::UNCLOSED, end, message).expected(named(close));
+        self.report(diagnostic.related(opened, "the bracket was opened here"));
+    }
+}
+
+fn named(close: SyntaxKind) -> &'static str {
+    match close {
+        SyntaxKind::RBrace => "`}`",
+        SyntaxKind::RParen => "`)`",
+        SyntaxKind::RBrack => "`]`",
+        _ => "the end of the expression",
+    }
+}
