@@ -3,5 +3,9 @@
 //! Leaves deciding what follows from an event to the kernel and making it durable to the store. Invariant: decide, persist, apply,
 //! act, in this order; nothing leaves the process before the event that explains it is durable. Start at [`engine::Engine`].
 
+pub mod client;
+pub mod duration;
 pub mod engine;
+pub mod http;
 pub mod limits;
+pub mod profile;

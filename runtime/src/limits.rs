@@ -12,3 +12,53 @@ pub const ADOPT_WITHIN_MS: u64 = 5_000;
 
 /// Runs in memory, over all shards: at some 100 KiB each this is about 1 GiB.
 pub const LIVE_RUNS_MAX: usize = 10_000;
+
+/// Bytes of a request of a driver or client: flows, inputs and messages are small; bigger values belong in files.
+pub const REQUEST_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of a worker's report: one value of the largest size that a history takes (64 MiB), with room for its envelope.
+pub const REPORT_BYTES_MAX: usize = 70 * 1024 * 1024;
+
+/// Bytes of an answer that the client reads, and of one line of a stream: the largest report and what surrounds it.
+pub const ANSWER_BYTES_MAX: usize = 80 * 1024 * 1024;
+
+/// Connections that a listener serves at once; the next ones wait in the system's queue.
+pub const CONNECTIONS_MAX: usize = 1_024;
+
+/// Milliseconds that a client has for sending the head of a request.
+pub const HEAD_MS_MAX: u64 = 30_000;
+
+/// Milliseconds that a client has for sending the body of a request: 70 MiB over a slow line, and no more.
+pub const BODY_MS_MAX: u64 = 120_000;
+
+/// Milliseconds that one `wait=` takes at most: below the patience of common proxies; the client asks again.
+pub const WAIT_MS_MAX: u64 = 300_000;
+
+/// Milliseconds between signs of life on a silent stream: below the patience of common proxies.
+pub const STREAM_PING_MS: u64 = 15_000;
+
+/// Milliseconds that a stream's reader may leave its buffer full before it is dropped; it comes back with its last event id.
+pub const STREAM_STALL_MS_MAX: u64 = 30_000;
+
+/// Frames that wait for a stream's reader.
+pub const STREAM_FRAMES_MAX: usize = 64;
+
+/// Milliseconds that open requests have for their end when the server stops.
+pub const DRAIN_MS_MAX: u64 = 1_000;
+
+/// Events in one page of a history, if the client names no number, and at most.
+pub const EVENTS_PAGE: usize = 200;
+/// See [`EVENTS_PAGE`].
+pub const EVENTS_PAGE_MAX: usize = 1_000;
+
+/// Runs in one page of a list, at most.
+pub const RUNS_PAGE_MAX: usize = 1_000;
+
+/// Milliseconds for opening a connection.
+pub const CONNECT_MS_MAX: u64 = 5_000;
+
+/// Milliseconds for the answer to a request that does not wait for anything.
+pub const ANSWER_MS_MAX: u64 = 60_000;
+
+/// Seconds that a `Retry-After` asks for.
+pub const RETRY_AFTER_S: u64 = 1;

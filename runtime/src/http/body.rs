@@ -1,0 +1,63 @@
+//! Bodies of requests: JSON only, bounded in bytes and time, unknown fields refused.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, header};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use outlast_protocol::{ApiError, Code};
+use serde::de::DeserializeOwned;
+
+use super::fault::Fault;
+use crate::limits::{BODY_MS_MAX, REQUEST_BYTES_MAX};
+
+/// Reads the body of a driver's or client's request.
+pub(super) async fn json<T: DeserializeOwned>(request: Request) -> Result<T, Fault> {
+    json_up_to(request, REQUEST_BYTES_MAX).await
+}
+
+/// Reads a body of at most `bytes_max`.
+pub(super) async fn json_up_to<T: DeserializeOwned>(request: Request, bytes_max: usize) -> Result<T, Fault> {
+    demand_json(request.headers())?;
+    let bytes = collect(request.into_body(), bytes_max).await?;
+    serde_json::from_slice(&bytes).map_err(|error| Fault::invalid(format!("the body does not fit: {error}")))
+}
+
+/// Reads the body of a request that has nothing to say: nothing, or an object without fields.
+pub(super) async fn nothing(request: Request) -> Result<(), Fault> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Nothing {}
+
+    demand_json(request.headers())?;
+    let bytes = collect(request.into_body(), REQUEST_BYTES_MAX).await?;
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let read: Result<Nothing, _> = serde_json::from_slice(&bytes);
+    read.map(|Nothing {}| ()).map_err(|error| Fault::invalid(format!("the body does not fit: {error}")))
+}
+
+/// Refuses what a web page can send to another site without being asked: forms and plain text.
+fn demand_json(headers: &HeaderMap) -> Result<(), Fault> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    Err(Fault::invalid("the content type must be application/json"))
+}
+
+async fn collect(body: Body, bytes_max: usize) -> Result<Bytes, Fault> {
+    let read = Limited::new(body, bytes_max).collect();
+    match tokio::time::timeout(Duration::from_millis(BODY_MS_MAX), read).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
+            let message = format!("the body is over {bytes_max} bytes");
+            Err(ApiError::new(Code::TooLarge, message).into())
+        }
+        Ok(Err(error)) => Err(Fault::invalid(format!("the body cannot be read: {error}"))),
+        Err(_) => Err(Fault::invalid(format!("the body did not arrive within {BODY_MS_MAX} ms"))),
+    }
+}

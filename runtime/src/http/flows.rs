@@ -1,0 +1,55 @@
+//! Flows and environment profiles: what runs are started from.
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse as _, Response};
+use outlast_kernel::Json as Value;
+use outlast_protocol::{ApiError, Code};
+use serde_json::json;
+
+use super::guard::Access;
+use super::parts::Named;
+use super::{Fault, Shared, body};
+use crate::engine::DeployError;
+use crate::profile::Profile;
+
+/// `POST /v1/flows`
+pub(super) async fn deploy(State(app): Shared, request: Request) -> Result<Response, Fault> {
+    let deploy = body::json(request).await?;
+    match app.engine.deploy(deploy).await {
+        Ok(flows) => Ok(Json(json!({ "flows": flows })).into_response()),
+        Err(DeployError::Other(error)) => Err(error.into()),
+    }
+}
+
+/// `GET /v1/flows`
+pub(super) async fn list(State(app): Shared) -> Result<Json<Value>, Fault> {
+    Ok(Json(json!({ "items": app.engine.flows()?, "next": null })))
+}
+
+/// `POST /v1/profiles`: keeps an environment in which runs may be started; answers with its name.
+///
+/// Only for the owner: a profile decides in which directory tools work.
+pub(super) async fn put_profile(State(app): Shared, request: Request) -> Result<Json<Value>, Fault> {
+    demand_owner(&app.access)?;
+    let profile: Profile = body::json(request).await?;
+    let name = profile.name();
+    app.engine.put_profile(&name, profile.record()).await?;
+    Ok(Json(json!({ "name": name })))
+}
+
+/// `GET /v1/profiles/{name}`
+pub(super) async fn profile(State(app): Shared, Named(name): Named) -> Result<Json<Value>, Fault> {
+    demand_owner(&app.access)?;
+    let missing = || ApiError::new(Code::NotFound, format!("there is no environment profile {name:?}"));
+    Ok(Json(app.engine.profile(&name)?.ok_or_else(missing)?))
+}
+
+fn demand_owner(access: &Access) -> Result<(), ApiError> {
+    match access {
+        Access::Owner => Ok(()),
+        Access::Loopback | Access::Token(_) => {
+            Err(ApiError::new(Code::Forbidden, "environment profiles are for the owner's socket only"))
+        }
+    }
+}

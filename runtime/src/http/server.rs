@@ -1,0 +1,192 @@
+//! Listening, accepting and stopping.
+//!
+//! Invariant: the number of connections is bounded, and every task ends when the server stops.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use rustix::fs::Mode;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use super::guard::{Access, Token};
+use super::{App, router};
+use crate::engine::Engine;
+use crate::limits::{CONNECTIONS_MAX, DRAIN_MS_MAX, HEAD_MS_MAX};
+
+/// Where a server listens.
+#[derive(Debug)]
+pub struct Listener {
+    socket: Socket,
+    access: Access,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    /// Listens on a Unix socket that only its owner can open. A file left there by a process that died is replaced: call this only
+    /// while holding the lock of the data directory.
+    ///
+    /// # Errors
+    /// If the socket cannot be made.
+    pub fn unix(path: &Path) -> io::Result<Listener> {
+        match std::fs::remove_file(path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        // The mode must hold from the first moment on: bind where nobody looks, restrict, then move into place.
+        let fresh: PathBuf = path.with_extension("new");
+        let _absent = std::fs::remove_file(&fresh);
+        let socket = UnixListener::bind(&fresh)?;
+        rustix::fs::chmod(&fresh, Mode::RUSR | Mode::WUSR)?;
+        std::fs::rename(&fresh, path)?;
+        Ok(Listener { socket: Socket::Unix(socket), access: Access::Owner })
+    }
+
+    /// Listens on TCP: loopback addresses, or any address with a token.
+    ///
+    /// # Errors
+    /// If the address cannot be had, or needs a token.
+    pub async fn tcp(address: SocketAddr, token: Option<Token>) -> io::Result<Listener> {
+        let access = match token {
+            Some(token) => Access::Token(token),
+            None if address.ip().is_loopback() => Access::Loopback,
+            None => {
+                let why = format!("{address} can be reached by others: a token is required");
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+            }
+        };
+        Ok(Listener { socket: Socket::Tcp(TcpListener::bind(address).await?), access })
+    }
+
+    /// Returns the TCP address that it listens on, with the port that was chosen.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.socket {
+            Socket::Unix(_) => None,
+            Socket::Tcp(listener) => listener.local_addr().ok(),
+        }
+    }
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+}
+
+impl Server {
+    /// Serves an engine on some listeners. `profile` is the environment of runs that name none.
+    #[must_use]
+    pub fn start(engine: &Engine, listeners: Vec<Listener>, profile: Option<&str>) -> Server {
+        let (stop, stopped) = watch::channel(false);
+        let mut tasks = JoinSet::new();
+        for Listener { socket, access } in listeners {
+            let app = Arc::new(App {
+                engine: engine.clone(),
+                access,
+                profile: profile.map(str::to_owned),
+                streams: Mutex::default(),
+            });
+            tasks.spawn(accept(socket, app, stopped.clone()));
+        }
+        Server { stop, tasks }
+    }
+
+    /// Takes no more connections, lets open requests end for a moment, and closes the rest.
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+async fn accept(socket: Socket, app: Arc<App>, mut stopped: watch::Receiver<bool>) {
+    let routes = router(Arc::clone(&app));
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let next = async {
+            let place = Arc::clone(&room).acquire_owned().await;
+            (place, next(&socket).await)
+        };
+        let (place, stream) = tokio::select! {
+            _ = stopped.wait_for(|stop| *stop) => break,
+            accepted = next => accepted,
+        };
+        match stream {
+            Ok(stream) => {
+                let (routes, stopped) = (routes.clone(), stopped.clone());
+                connections.spawn(async move {
+                    serve(stream, routes, stopped).await;
+                    drop(place);
+                });
+            }
+            // Out of file descriptors, or a client that left at once: others may still be served.
+            Err(error) => {
+                tracing::warn!("cannot accept a connection: {error}");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+    drop(socket);
+    let drained = async { while connections.join_next().await.is_some() {} };
+    let _late = tokio::time::timeout(Duration::from_millis(DRAIN_MS_MAX), drained).await;
+    connections.shutdown().await;
+    let mut streams =
+        std::mem::take(&mut *app.streams.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    streams.shutdown().await;
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+async fn next(socket: &Socket) -> io::Result<Box<dyn Stream>> {
+    match socket {
+        Socket::Unix(listener) => Ok(Box::new(listener.accept().await?.0)),
+        Socket::Tcp(listener) => {
+            let (stream, _) = listener.accept().await?;
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream))
+        }
+    }
+}
+
+async fn serve(stream: Box<dyn Stream>, routes: Router, mut stopped: watch::Receiver<bool>) {
+    let service = TowerToHyperService::new(routes);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(HEAD_MS_MAX))
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let stop = async { drop(stopped.wait_for(|stop| *stop).await) };
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        () = stop => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!("a connection ended early: {error}");
+    }
+}

@@ -1,0 +1,51 @@
+//! The worker protocol over HTTP, one call for one.
+
+use axum::Json;
+use axum::extract::{Request, State};
+use outlast_protocol::worker::{Control, Polled, Registered, Reported};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::parts::Params;
+use super::{Fault, Shared, body};
+use crate::limits::{REPORT_BYTES_MAX, WAIT_MS_MAX};
+
+/// `POST /v1/workers/register`
+pub(super) async fn register(State(app): Shared, request: Request) -> Result<Json<Registered>, Fault> {
+    Ok(Json(app.engine.register(body::json(request).await?).await?))
+}
+
+/// `POST /v1/workers/poll`
+pub(super) async fn poll(State(app): Shared, request: Request) -> Result<Json<Polled>, Fault> {
+    let mut poll: outlast_protocol::worker::Poll = body::json(request).await?;
+    poll.wait_ms = poll.wait_ms.min(WAIT_MS_MAX);
+    Ok(Json(app.engine.poll(poll).await?))
+}
+
+/// `POST /v1/workers/report`
+pub(super) async fn report(State(app): Shared, request: Request) -> Result<Json<Reported>, Fault> {
+    Ok(Json(app.engine.report(body::json_up_to(request, REPORT_BYTES_MAX).await?).await?))
+}
+
+/// `POST /v1/workers/progress`
+pub(super) async fn progress(State(app): Shared, request: Request) -> Result<Json<Value>, Fault> {
+    app.engine.progress(body::json(request).await?).await?;
+    Ok(Json(json!({})))
+}
+
+/// The query of `GET /v1/workers/control`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Session {
+    session: String,
+    #[serde(default)]
+    wait_ms: u64,
+}
+
+/// `GET /v1/workers/control?session=&wait_ms=`
+pub(super) async fn control(
+    State(app): Shared,
+    Params(query): Params<Session>,
+) -> Result<Json<Control>, Fault> {
+    Ok(Json(app.engine.control(&query.session, query.wait_ms.min(WAIT_MS_MAX)).await?))
+}

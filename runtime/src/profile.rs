@@ -1,0 +1,84 @@
+//! Environment profiles: where a run's tools work and which model answers.
+//!
+//! Leaves keeping them to the engine and starting workers to the supervisor. Invariant: a profile's name is the hash of its canonical
+//! record, so equal environments share their workers, and no record holds a secret: keys are named by environment variable.
+
+use std::path::PathBuf;
+
+use outlast_kernel::Json;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// How many hexadecimal digits of the hash make the name: 64 bits tell the profiles of one user apart.
+const NAME_DIGITS: usize = 16;
+
+/// The environment that a run was started in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profile {
+    /// The absolute working directory.
+    pub directory: PathBuf,
+    /// The model.
+    pub model: Model,
+}
+
+/// The model that answers in a profile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Model {
+    /// A script, for tests and demonstrations.
+    Scripted {
+        /// The script's text: a run outlives the file.
+        script: String,
+        /// The name by which people know it.
+        script_name: String,
+    },
+    /// An endpoint that speaks the chat-completions protocol.
+    Openai {
+        /// Its base URL.
+        url: String,
+        /// The model's name there.
+        name: String,
+        /// The environment variable that holds the key.
+        key_env: String,
+    },
+}
+
+impl Profile {
+    /// Returns the profile's name: a short hash of the record.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let mut name = blake3::hash(self.body().to_string().as_bytes()).to_hex().to_string();
+        name.truncate(NAME_DIGITS);
+        name
+    }
+
+    /// Returns the record that the engine keeps.
+    #[must_use]
+    pub fn record(&self) -> Json {
+        let mut record = self.body();
+        record["name"] = json!(self.name());
+        record
+    }
+
+    /// Object keys are sorted, so the text of this value is canonical.
+    fn body(&self) -> Json {
+        json!({ "directory": self.directory, "model": self.model })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_environments_have_one_name_and_records_read_back() {
+        let model = Model::Scripted { script: "[]".to_owned(), script_name: "a.script.json".to_owned() };
+        let here = Profile { directory: "/a".into(), model: model.clone() };
+        let there = Profile { directory: "/b".into(), model };
+        assert_eq!(here.name(), here.clone().name());
+        assert_ne!(here.name(), there.name());
+        let read: Profile = serde_json::from_value(here.record()).unwrap();
+        assert_eq!(read, here);
+        assert_eq!(here.record()["name"], json!(here.name()));
+    }
+}
