@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::limits::{ANSWER_MS_MAX, WAIT_MS_MAX};
+use crate::limits::{ANSWER_MS_MAX, DOCTOR_MS_MAX, WAIT_MS_MAX};
 use crate::profile::Profile;
 
 pub use connect::{Address, InvalidAddress};
@@ -115,6 +115,15 @@ impl Client {
     /// As every call: see [`ClientError`].
     pub async fn status(&self) -> Called<Json> {
         self.get("/v1/status".to_owned()).await
+    }
+
+    /// Has the whole store read, and returns what was found.
+    ///
+    /// # Errors
+    /// [`Code::Forbidden`] unless the server is called through its owner's socket.
+    pub async fn doctor(&self) -> Called<Json> {
+        let patience = Duration::from_millis(DOCTOR_MS_MAX);
+        self.call::<(), _>(Method::GET, "/v1/doctor".to_owned(), None, patience).await
     }
 
     /// Deploys flows.

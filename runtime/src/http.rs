@@ -23,23 +23,20 @@ use axum::routing::{get, post};
 use outlast_protocol::{ApiError, Code};
 use tokio::task::JoinSet;
 
-use crate::engine::Engine;
 use fault::Fault;
 use guard::Access;
 
 pub use guard::Token;
-pub use server::{Listener, Server};
+pub use server::{Listener, Served, Server};
 
 /// Counts the version of the protocol: drivers and workers attach to their own version only.
 pub const PROTOCOL: u32 = 1;
 
 /// What all handlers of one listener share.
 struct App {
-    engine: Engine,
+    served: Served,
     /// Who may call.
     access: Access,
-    /// The environment profile of runs that name none.
-    profile: Option<String>,
     /// Tasks that feed streams; they end with the server.
     streams: Mutex<JoinSet<()>>,
 }
@@ -70,6 +67,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/workers/progress", post(workers::progress))
         .route("/v1/workers/control", get(workers::control))
         .route("/v1/status", get(health::status))
+        .route("/v1/doctor", get(health::doctor))
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
         .fallback(nowhere)

@@ -6,6 +6,8 @@
 pub mod client;
 pub mod duration;
 pub mod engine;
+pub mod host;
 pub mod http;
 pub mod limits;
 pub mod profile;
+pub mod supervisor;

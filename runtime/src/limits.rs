@@ -62,3 +62,39 @@ pub const ANSWER_MS_MAX: u64 = 60_000;
 
 /// Seconds that a `Retry-After` asks for.
 pub const RETRY_AFTER_S: u64 = 1;
+
+/// Milliseconds before a worker is started again after its first early death; doubled after each further one.
+pub const RESTART_MS_MIN: u64 = 100;
+
+/// Milliseconds before a worker is started again, at most: a person who repairs the cause should not wait long.
+pub const RESTART_MS_MAX: u64 = 5_000;
+
+/// Milliseconds of life after which a worker's earlier deaths are forgotten.
+pub const RESTART_RESET_MS: u64 = 60_000;
+
+/// Workers that one runtime supervises: two for each environment that is in use at once.
+pub const SUPERVISED_MAX: usize = 64;
+
+/// Milliseconds between looks at what cannot tell by itself: directories that were missing.
+pub const SUPERVISOR_LOOK_MS: u64 = 2_000;
+
+/// Milliseconds between looks at a process that is not our child.
+pub const WORKER_LOOK_MS: u64 = 50;
+
+/// Milliseconds that idle workers have for their end before they are killed.
+pub const WORKER_STOP_MS_MAX: u64 = 2_000;
+
+/// Bytes of a worker's log before it is begun anew.
+pub const WORKER_LOG_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Milliseconds that opening a data directory waits for an owner that does not answer (yet).
+pub const ATTACH_MS_MAX: u64 = 10_000;
+
+/// Milliseconds between two tries to open or attach, at least and at most: jittered, so that those who race do not go in step.
+pub const ATTACH_RETRY_MS: (u64, u64) = (20, 120);
+
+/// Milliseconds between flushes of the store, so that a quiet keyspace does not keep old journals alive.
+pub const FLUSH_EVERY_MS: u64 = 300_000;
+
+/// Milliseconds for reading a whole store: at about a million events a second, and some for a cold disk.
+pub const DOCTOR_MS_MAX: u64 = 600_000;

@@ -16,7 +16,7 @@ use crate::profile::Profile;
 /// `POST /v1/flows`
 pub(super) async fn deploy(State(app): Shared, request: Request) -> Result<Response, Fault> {
     let deploy = body::json(request).await?;
-    match app.engine.deploy(deploy).await {
+    match app.served.engine.deploy(deploy).await {
         Ok(flows) => Ok(Json(json!({ "flows": flows })).into_response()),
         Err(DeployError::Other(error)) => Err(error.into()),
     }
@@ -24,7 +24,7 @@ pub(super) async fn deploy(State(app): Shared, request: Request) -> Result<Respo
 
 /// `GET /v1/flows`
 pub(super) async fn list(State(app): Shared) -> Result<Json<Value>, Fault> {
-    Ok(Json(json!({ "items": app.engine.flows()?, "next": null })))
+    Ok(Json(json!({ "items": app.served.engine.flows()?, "next": null })))
 }
 
 /// `POST /v1/profiles`: keeps an environment in which runs may be started; answers with its name.
@@ -34,7 +34,7 @@ pub(super) async fn put_profile(State(app): Shared, request: Request) -> Result<
     demand_owner(&app.access)?;
     let profile: Profile = body::json(request).await?;
     let name = profile.name();
-    app.engine.put_profile(&name, profile.record()).await?;
+    app.served.engine.put_profile(&name, profile.record()).await?;
     Ok(Json(json!({ "name": name })))
 }
 
@@ -42,7 +42,7 @@ pub(super) async fn put_profile(State(app): Shared, request: Request) -> Result<
 pub(super) async fn profile(State(app): Shared, Named(name): Named) -> Result<Json<Value>, Fault> {
     demand_owner(&app.access)?;
     let missing = || ApiError::new(Code::NotFound, format!("there is no environment profile {name:?}"));
-    Ok(Json(app.engine.profile(&name)?.ok_or_else(missing)?))
+    Ok(Json(app.served.engine.profile(&name)?.ok_or_else(missing)?))
 }
 
 fn demand_owner(access: &Access) -> Result<(), ApiError> {

@@ -101,7 +101,7 @@ fn host(request: &Request) -> Option<&str> {
 }
 
 fn is_loopback(host: &str) -> bool {
-    let Ok(uri) = host.parse::<Uri>() else { return false };
+    let Some(uri) = host.parse::<Uri>().ok().filter(|_| !host.contains('@')) else { return false };
     matches!(uri.host(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }
 

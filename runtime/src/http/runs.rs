@@ -35,9 +35,9 @@ pub(super) async fn start(
 ) -> Result<(StatusCode, Json<Started>), Fault> {
     let mut start: requests::Start = body::json(request).await?;
     if start.profile.is_none() {
-        start.profile.clone_from(&app.profile);
+        start.profile.clone_from(&app.served.profile);
     }
-    let (run, existing) = app.engine.start(start, app.access.principal()).await?;
+    let (run, existing) = app.served.engine.start(start, app.access.principal()).await?;
     let status = if existing { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(Started { run, existing })))
 }
@@ -76,12 +76,12 @@ pub(super) async fn list(
         after: wanted.cursor,
         limit: wanted.limit.unwrap_or_default().min(RUNS_PAGE_MAX),
     };
-    Ok(Json(app.engine.list(filter).await?))
+    Ok(Json(app.served.engine.list(filter).await?))
 }
 
 /// `GET /v1/runs/{id}`
 pub(super) async fn get(State(app): Shared, Run(run): Run) -> Result<Json<RunView>, Fault> {
-    Ok(Json(app.engine.get(run.as_str()).await?))
+    Ok(Json(app.served.engine.get(run.as_str()).await?))
 }
 
 /// The query of `GET /v1/runs/{id}/result` and of messages.
@@ -97,7 +97,7 @@ pub(super) async fn result(
     Run(run): Run,
     Params(query): Params<Wait>,
 ) -> Result<Json<Value>, Fault> {
-    let run = app.engine.result(run.as_str(), wait(query.wait.as_deref())?).await?;
+    let run = app.served.engine.result(run.as_str(), wait(query.wait.as_deref())?).await?;
     let mut shown = json!({ "id": run.id, "status": run.status });
     if let Some(outcome) = run.outcome {
         shown["outcome"] = json!(outcome);
@@ -119,11 +119,11 @@ pub(super) async fn message(
     let send = body::json(request).await?;
     match query.wait.as_deref() {
         None => {
-            let accepted = app.engine.message(run.as_str(), send, by).await?;
+            let accepted = app.served.engine.message(run.as_str(), send, by).await?;
             Ok((StatusCode::ACCEPTED, Json(json!(accepted))))
         }
         Some("handled") => {
-            let handled = app.engine.message_handled(run.as_str(), send, by);
+            let handled = app.served.engine.message_handled(run.as_str(), send, by);
             let handled = tokio::time::timeout(Duration::from_millis(WAIT_MS_MAX), handled).await;
             let late = |_| ApiError::new(Code::Overloaded, "the message is accepted, but not taken yet");
             let late = |error| late(error).of_run(&run).hint("send it again with the same id to wait on");
@@ -136,37 +136,37 @@ pub(super) async fn message(
 /// `POST /v1/runs/{id}/withdraw`
 pub(super) async fn withdraw(State(app): Shared, Run(run): Run, request: Request) -> Taken {
     let request = body::json(request).await?;
-    taken(StatusCode::OK, app.engine.withdraw(run.as_str(), request, app.access.principal()).await)
+    taken(StatusCode::OK, app.served.engine.withdraw(run.as_str(), request, app.access.principal()).await)
 }
 
 /// `POST /v1/runs/{id}/answers`
 pub(super) async fn answer(State(app): Shared, Run(run): Run, request: Request) -> Taken {
     let request = body::json(request).await?;
-    taken(StatusCode::OK, app.engine.answer(run.as_str(), request, app.access.principal()).await)
+    taken(StatusCode::OK, app.served.engine.answer(run.as_str(), request, app.access.principal()).await)
 }
 
 /// `POST /v1/runs/{id}/cancel`
 pub(super) async fn cancel(State(app): Shared, Run(run): Run, request: Request) -> Taken {
     body::nothing(request).await?;
-    taken(StatusCode::ACCEPTED, app.engine.cancel(run.as_str(), app.access.principal()).await)
+    taken(StatusCode::ACCEPTED, app.served.engine.cancel(run.as_str(), app.access.principal()).await)
 }
 
 /// `POST /v1/runs/{id}/terminate`
 pub(super) async fn terminate(State(app): Shared, Run(run): Run, request: Request) -> Taken {
     body::nothing(request).await?;
-    taken(StatusCode::ACCEPTED, app.engine.terminate(run.as_str(), app.access.principal()).await)
+    taken(StatusCode::ACCEPTED, app.served.engine.terminate(run.as_str(), app.access.principal()).await)
 }
 
 /// `POST /v1/runs/{id}/settle`
 pub(super) async fn settle(State(app): Shared, Run(run): Run, request: Request) -> Taken {
     let request = body::json(request).await?;
-    taken(StatusCode::OK, app.engine.settle(run.as_str(), request, app.access.principal()).await)
+    taken(StatusCode::OK, app.served.engine.settle(run.as_str(), request, app.access.principal()).await)
 }
 
 /// `POST /v1/runs/{id}/release`
 pub(super) async fn release(State(app): Shared, Run(run): Run, request: Request) -> Taken {
     let request = body::json(request).await?;
-    taken(StatusCode::OK, app.engine.release(run.as_str(), request, app.access.principal()).await)
+    taken(StatusCode::OK, app.served.engine.release(run.as_str(), request, app.access.principal()).await)
 }
 
 fn taken(status: StatusCode, accepted: Result<Accepted, ApiError>) -> Taken {
@@ -189,5 +189,5 @@ pub(super) async fn events(
     Params(page): Params<Page>,
 ) -> Result<Json<List<Value>>, Fault> {
     let limit = page.limit.unwrap_or(EVENTS_PAGE).clamp(1, EVENTS_PAGE_MAX);
-    Ok(Json(app.engine.events(run.as_str(), page.after, limit).await?))
+    Ok(Json(app.served.engine.events(run.as_str(), page.after, limit).await?))
 }

@@ -12,6 +12,8 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use outlast_kernel::Json;
+use outlast_store::Store;
 use rustix::fs::Mode;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
@@ -83,6 +85,19 @@ impl Listener {
     }
 }
 
+/// What is served.
+#[derive(Clone)]
+pub struct Served {
+    /// The engine.
+    pub engine: Engine,
+    /// Its store, for the doctor.
+    pub store: Arc<dyn Store>,
+    /// What opening the store found, for the doctor.
+    pub opened: Json,
+    /// The environment profile of runs that name none.
+    pub profile: Option<String>,
+}
+
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
@@ -91,18 +106,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves an engine on some listeners. `profile` is the environment of runs that name none.
+    /// Serves an engine on some listeners.
     #[must_use]
-    pub fn start(engine: &Engine, listeners: Vec<Listener>, profile: Option<&str>) -> Server {
+    pub fn start(served: Served, listeners: Vec<Listener>) -> Server {
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
         for Listener { socket, access } in listeners {
-            let app = Arc::new(App {
-                engine: engine.clone(),
-                access,
-                profile: profile.map(str::to_owned),
-                streams: Mutex::default(),
-            });
+            let app = Arc::new(App { served: served.clone(), access, streams: Mutex::default() });
             tasks.spawn(accept(socket, app, stopped.clone()));
         }
         Server { stop, tasks }

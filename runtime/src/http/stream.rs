@@ -25,7 +25,7 @@ pub(super) async fn stream(State(app): Shared, Run(run): Run, headers: HeaderMap
     let last = headers.get("last-event-id").map(HeaderValue::to_str).transpose();
     let last =
         last.map_err(|_| ApiError::new(Code::InvalidCursor, "Last-Event-ID is not text").of_run(&run))?;
-    let watch = app.engine.watch(run.as_str(), last).await?;
+    let watch = app.served.engine.watch(run.as_str(), last).await?;
     let (sender, body) = Channel::<Bytes, Infallible>::new(STREAM_FRAMES_MAX);
     {
         let mut streams = app.streams.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -12,24 +12,24 @@ use crate::limits::{REPORT_BYTES_MAX, WAIT_MS_MAX};
 
 /// `POST /v1/workers/register`
 pub(super) async fn register(State(app): Shared, request: Request) -> Result<Json<Registered>, Fault> {
-    Ok(Json(app.engine.register(body::json(request).await?).await?))
+    Ok(Json(app.served.engine.register(body::json(request).await?).await?))
 }
 
 /// `POST /v1/workers/poll`
 pub(super) async fn poll(State(app): Shared, request: Request) -> Result<Json<Polled>, Fault> {
     let mut poll: outlast_protocol::worker::Poll = body::json(request).await?;
     poll.wait_ms = poll.wait_ms.min(WAIT_MS_MAX);
-    Ok(Json(app.engine.poll(poll).await?))
+    Ok(Json(app.served.engine.poll(poll).await?))
 }
 
 /// `POST /v1/workers/report`
 pub(super) async fn report(State(app): Shared, request: Request) -> Result<Json<Reported>, Fault> {
-    Ok(Json(app.engine.report(body::json_up_to(request, REPORT_BYTES_MAX).await?).await?))
+    Ok(Json(app.served.engine.report(body::json_up_to(request, REPORT_BYTES_MAX).await?).await?))
 }
 
 /// `POST /v1/workers/progress`
 pub(super) async fn progress(State(app): Shared, request: Request) -> Result<Json<Value>, Fault> {
-    app.engine.progress(body::json(request).await?).await?;
+    app.served.engine.progress(body::json(request).await?).await?;
     Ok(Json(json!({})))
 }
 
@@ -47,5 +47,5 @@ pub(super) async fn control(
     State(app): Shared,
     Params(query): Params<Session>,
 ) -> Result<Json<Control>, Fault> {
-    Ok(Json(app.engine.control(&query.session, query.wait_ms.min(WAIT_MS_MAX)).await?))
+    Ok(Json(app.served.engine.control(&query.session, query.wait_ms.min(WAIT_MS_MAX)).await?))
 }

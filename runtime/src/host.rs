@@ -1,0 +1,241 @@
+//! A data directory in use: whoever comes first hosts the engine, everybody else attaches to it through its socket.
+//!
+//! Leaves what to ask the engine to the drivers. Invariant: a driver talks through the socket whether it hosts or not, so both ways are one;
+//! when the host dies, those attached race for the lock and the winner hosts. Start at [`Session`].
+
+mod hosting;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use outlast_protocol::{ApiError, Code};
+use outlast_store::StoreError;
+use tokio::sync::Mutex;
+
+use crate::client::{Address, Client, ClientError};
+use crate::http::{Listener, PROTOCOL};
+use crate::limits::{ATTACH_MS_MAX, ATTACH_RETRY_MS};
+use crate::profile::Profile;
+use hosting::Hosting;
+
+/// The socket's name in the data directory.
+const SOCKET: &str = "socket";
+
+/// How a data directory is used.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The data directory.
+    pub directory: PathBuf,
+    /// The binary that has the `worker` subcommand; none: no workers are started.
+    pub program: Option<PathBuf>,
+    /// The environment of runs that name none, if this process hosts.
+    pub profile: Option<Profile>,
+}
+
+/// Why a data directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Somebody else has it and does not answer: wait, or look at that process.
+    #[error("{} is in use by process {pid}, which does not answer at its socket ({detail})", directory.display())]
+    Busy {
+        /// The data directory.
+        directory: PathBuf,
+        /// The owner's process id; 0 if unknown.
+        pid: u32,
+        /// What was tried last.
+        detail: String,
+    },
+    /// The host speaks another version of the protocol: use the same release.
+    #[error("process {pid} hosts {} with protocol {found}, this release speaks {PROTOCOL}", directory.display())]
+    Skew {
+        /// The data directory.
+        directory: PathBuf,
+        /// The host.
+        pid: u64,
+        /// Its protocol version.
+        found: u64,
+    },
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The engine cannot be opened.
+    #[error(transparent)]
+    Engine(#[from] ApiError),
+    /// The socket cannot be made.
+    #[error("cannot listen at {}: {source}", path.display())]
+    Socket {
+        /// The socket.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+}
+
+/// Why a call through a session gave no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The runtime answered with an error, or not as it should.
+    #[error(transparent)]
+    Call(#[from] ClientError),
+    /// The runtime went away, and the data directory cannot be opened again.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+/// A data directory in use.
+pub struct Session {
+    options: Options,
+    client: Client,
+    hosting: Mutex<Option<Hosting>>,
+}
+
+impl Session {
+    /// Hosts the directory, or attaches to its host.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub async fn open(options: Options) -> Result<Session, OpenError> {
+        let client = Client::new(Address::Unix(socket(&options.directory)), None);
+        let hosting = host_or_attach(&options, &client).await?;
+        Ok(Session { options, client, hosting: Mutex::new(hosting) })
+    }
+
+    /// Hosts the directory, also on these listeners; does not attach.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub async fn host(options: Options, listeners: Vec<Listener>) -> Result<Session, OpenError> {
+        let client = Client::new(Address::Unix(socket(&options.directory)), None);
+        let hosting = Hosting::open(&options, listeners).await?;
+        Ok(Session { options, client, hosting: Mutex::new(Some(hosting)) })
+    }
+
+    /// Returns the client of the directory's runtime. After [`ClientError::Unreachable`], [`Session::reopen`] and go on.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Returns the data directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.options.directory
+    }
+
+    /// Whether this process hosts the engine.
+    pub async fn is_host(&self) -> bool {
+        self.hosting.lock().await.is_some()
+    }
+
+    /// Makes a call that may be repeated; when the host is lost on the way, hosts or attaches anew and makes it again.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub async fn call<T>(
+        &self,
+        call: impl AsyncFn(&Client) -> Result<T, ClientError>,
+    ) -> Result<T, SessionError> {
+        let end = Instant::now() + Duration::from_millis(ATTACH_MS_MAX);
+        loop {
+            match call(&self.client).await {
+                Ok(value) => return Ok(value),
+                Err(error) if is_lost(&error) && Instant::now() < end => {
+                    pause().await;
+                    self.reopen().await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Makes sure that the directory has a host: attaches, or hosts it.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub async fn reopen(&self) -> Result<(), OpenError> {
+        let mut hosting = self.hosting.lock().await;
+        if hosting.is_none() {
+            *hosting = host_or_attach(&self.options, &self.client).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the engine hosted here cannot go on, and returns why; waits for ever while this process hosts none.
+    pub async fn failed(&self) -> String {
+        loop {
+            let engine = self.hosting.lock().await.as_ref().map(Hosting::engine);
+            match engine {
+                Some(engine) => return engine.failed().await,
+                None => tokio::time::sleep(Duration::from_millis(ATTACH_RETRY_MS.1)).await,
+            }
+        }
+    }
+
+    /// Leaves: a host stops taking work, makes what it took durable and stops its idle workers. No run ends by it.
+    pub async fn close(self) {
+        if let Some(hosting) = self.hosting.into_inner() {
+            hosting.close().await;
+        }
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// Whether an error says that the runtime is gone, or going.
+#[must_use]
+pub fn is_lost(error: &ClientError) -> bool {
+    match error {
+        ClientError::Unreachable { .. } => true,
+        ClientError::Refused(refused) => refused.code == Code::NotReady,
+        ClientError::Garbled { .. } => false,
+    }
+}
+
+fn socket(directory: &Path) -> PathBuf {
+    directory.join(SOCKET)
+}
+
+/// Opens the store, or attaches to the one who has it; returns what is hosted then.
+async fn host_or_attach(options: &Options, client: &Client) -> Result<Option<Hosting>, OpenError> {
+    let end = Instant::now() + Duration::from_millis(ATTACH_MS_MAX);
+    loop {
+        let owner = match Hosting::open(options, Vec::new()).await {
+            Ok(hosting) => return Ok(Some(hosting)),
+            Err(OpenError::Store(StoreError::Locked { pid, .. })) => pid,
+            Err(error) => return Err(error),
+        };
+        match client.status().await {
+            Ok(status) => return check_protocol(options, &status).map(|()| None),
+            Err(error) if Instant::now() >= end => {
+                let (directory, detail) = (options.directory.clone(), error.to_string());
+                return Err(OpenError::Busy { directory, pid: owner, detail });
+            }
+            Err(_) => pause().await,
+        }
+    }
+}
+
+fn check_protocol(options: &Options, status: &outlast_kernel::Json) -> Result<(), OpenError> {
+    let number = |name: &str| status.get(name).and_then(outlast_kernel::Json::as_u64).unwrap_or(0);
+    let found = number("protocol");
+    if found == u64::from(PROTOCOL) {
+        return Ok(());
+    }
+    Err(OpenError::Skew { directory: options.directory.clone(), pid: number("pid"), found })
+}
+
+/// Waits for a moment of random length.
+async fn pause() {
+    let mut byte = [0_u8; 1];
+    // Without random numbers those who race may go in step for longer; nothing else depends on it.
+    let _unjittered = rustix::rand::getrandom(&mut byte, rustix::rand::GetRandomFlags::empty());
+    let (min, max) = ATTACH_RETRY_MS;
+    let ms = min + (max - min) * u64::from(byte[0]) / 255;
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}

@@ -1,0 +1,112 @@
+//! Hosting: store, engine, server and supervisor of one data directory, opened and closed in this order.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_kernel::Json;
+use outlast_store::{FjallStore, Mark, OpenOptions, Opened, StoreError};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::{OpenError, Options, socket};
+use crate::engine::{self, Engine};
+use crate::http::{Listener, Served, Server};
+use crate::limits::FLUSH_EVERY_MS;
+use crate::supervisor::{Setup, Supervisor};
+
+/// What a host has open.
+pub(super) struct Hosting {
+    engine: Engine,
+    server: Server,
+    supervisor: Option<Supervisor>,
+    tasks: JoinSet<()>,
+}
+
+impl Hosting {
+    pub(super) async fn open(options: &Options, mut listeners: Vec<Listener>) -> Result<Hosting, OpenError> {
+        let (store, opened) = open_store(&options.directory).await?;
+        let store = Arc::new(store);
+        let engine = Engine::open(Arc::<FjallStore>::clone(&store), engine::Options::default()).await?;
+        let profile = match &options.profile {
+            None => None,
+            Some(profile) => {
+                engine.put_profile(&profile.name(), profile.record()).await?;
+                Some(profile.name())
+            }
+        };
+        let path = socket(&options.directory);
+        let unix =
+            Listener::unix(&path).map_err(|source| OpenError::Socket { path: path.clone(), source })?;
+        listeners.push(unix);
+        let served = Served {
+            engine: engine.clone(),
+            store: Arc::<FjallStore>::clone(&store),
+            opened: describe(&options.directory, &opened),
+            profile,
+        };
+        let server = Server::start(served, listeners);
+        let supervisor = options.program.clone().map(|program| {
+            let logs = options.directory.join("scratch").join("log");
+            Supervisor::start(engine.clone(), Setup { program, socket: path, logs })
+        });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(flush(store));
+        Ok(Hosting { engine, server, supervisor, tasks })
+    }
+
+    pub(super) fn engine(&self) -> Engine {
+        self.engine.clone()
+    }
+
+    pub(super) async fn close(mut self) {
+        let status = self.engine.status();
+        if let Some(supervisor) = self.supervisor.take() {
+            supervisor.stop(&status).await;
+        }
+        self.engine.shutdown().await;
+        self.server.stop().await;
+        self.tasks.shutdown().await;
+    }
+}
+
+async fn open_store(directory: &Path) -> Result<(FjallStore, Opened), OpenError> {
+    let path = directory.to_path_buf();
+    let opened = tokio::task::spawn_blocking(move || FjallStore::open(&path, OpenOptions::default())).await;
+    match opened {
+        Ok(opened) => Ok(opened?),
+        Err(error) => {
+            let (path, detail) = (directory.to_path_buf(), format!("opening it failed: {error}"));
+            Err(StoreError::Disk { path, detail, source: None }.into())
+        }
+    }
+}
+
+/// Writes down for the doctor what opening found.
+fn describe(directory: &Path, opened: &Opened) -> Json {
+    let mark = match opened.mark {
+        Mark::At(commit) => json!(commit),
+        Mark::Missing => Json::Null,
+    };
+    json!({
+        "directory": directory,
+        "created": opened.created,
+        "journal_bytes": opened.journal_bytes,
+        "torn_bytes": opened.torn_bytes,
+        "commit_last": opened.commit_last,
+        "mark": mark,
+        "free_bytes": opened.free_bytes,
+    })
+}
+
+async fn flush(store: Arc<FjallStore>) {
+    loop {
+        tokio::time::sleep(Duration::from_millis(FLUSH_EVERY_MS)).await;
+        let store = Arc::clone(&store);
+        // A failed flush poisons the store; the next commit says so.
+        let flushed = tokio::task::spawn_blocking(move || store.flush()).await;
+        if let Ok(Err(error)) = flushed {
+            tracing::error!("cannot flush the store: {error}");
+        }
+    }
+}
