@@ -1,0 +1,116 @@
+//! Every limit of the workers, with its unit and why it is what it is.
+//!
+//! Leaves limits of flows (`within`, `costs`) to the runtime. Invariant: no other file of this crate holds such a number.
+
+use std::time::Duration;
+
+// The connection to the runtime.
+
+/// First wait before connecting again: a runtime that restarts is back in well under a second.
+pub(crate) const RECONNECT_WAIT_MIN: Duration = Duration::from_millis(50);
+/// Longest wait before connecting again: a person who starts the runtime should not wait for its workers.
+pub(crate) const RECONNECT_WAIT_MAX: Duration = Duration::from_secs(2);
+/// How long the runtime may hold a poll or a control call; a third of the default lease, so that polling alone renews it.
+pub(crate) const LONG_POLL_WAIT: Duration = Duration::from_secs(10);
+/// Beyond the wait of a long poll, how long its answer may take.
+pub(crate) const CALL_SLACK: Duration = Duration::from_secs(5);
+/// Shortest time-out of a call: a busy machine is no lost connection.
+pub(crate) const CALL_TIMEOUT_MIN: Duration = Duration::from_secs(1);
+/// Longest time-out of a short call: syncing a disk under load takes seconds, not minutes.
+pub(crate) const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(10);
+/// Bytes of one answer of the runtime: a poll's tasks carry whole conversations.
+pub(crate) const ANSWER_BYTES_MAX: usize = 256 << 20;
+/// Results in one report: enough to keep up, few enough that one bad one is found soon.
+pub(crate) const REPORT_BATCH_MAX: usize = 64;
+/// Bytes of one result; what is larger should be a file.
+pub(crate) const RESULT_BYTES_MAX: usize = 16 << 20;
+/// Partial output goes out this often: fast enough to read along, slow enough to cost nothing.
+pub(crate) const PROGRESS_EVERY: Duration = Duration::from_millis(250);
+/// Bytes of partial output that go out at once.
+pub(crate) const PROGRESS_BATCH_BYTES: usize = 16 << 10;
+/// Bytes of partial output of one attempt; the runtime shows no more.
+pub(crate) const PROGRESS_BYTES_MAX: usize = 1 << 20;
+/// How long an attempt that listens for its end may take to tidy up.
+pub(crate) const STOP_GRACE: Duration = Duration::from_secs(1);
+/// How long the end of an attempt's processes is waited for before the report goes out regardless.
+pub(crate) const HOLD_MAX: Duration = Duration::from_secs(10);
+/// How long a leaving worker lets attempts run on: what takes longer is handed to another worker.
+pub(crate) const DRAIN_MAX: Duration = Duration::from_secs(20);
+/// How long a leaving worker tries to deliver its last results.
+pub(crate) const DELIVER_MAX: Duration = Duration::from_secs(5);
+/// How long a supervised worker with nothing in hand outlives its runtime.
+pub(crate) const ORPHAN_AFTER: Duration = Duration::from_secs(60);
+/// How many times longer it stays for the sake of results that were not acknowledged.
+pub(crate) const ORPHAN_FACTOR_WITH_RESULTS: u32 = 10;
+/// The lease until the runtime has said its own.
+pub(crate) const LEASE_MS_DEFAULT: u64 = 30_000;
+/// Attempts at once of the tool worker: tools are many and short.
+pub(crate) const TOOL_CONCURRENCY: u32 = 8;
+/// Attempts at once of the model worker: they mostly wait.
+pub(crate) const MODEL_CONCURRENCY: u32 = 16;
+
+// Tools.
+
+/// Bytes of output that a model sees of one tool call: about 12,000 tokens.
+pub(crate) const MODEL_OUTPUT_BYTES: usize = 48 << 10;
+/// Lines of output that a model sees of one tool call.
+pub(crate) const MODEL_OUTPUT_LINES: usize = 1_500;
+/// Bytes of output that a flow gets of one tool call.
+pub(crate) const FLOW_OUTPUT_BYTES: usize = 1 << 20;
+/// Lines of output that a flow gets of one tool call.
+pub(crate) const FLOW_OUTPUT_LINES: usize = 50_000;
+/// Bytes of one line of output: beyond this it is data, not text to read.
+pub(crate) const LINE_BYTES_MAX: usize = 4 << 10;
+/// Bytes of a file that `edit` changes and `append_effect` searches.
+pub(crate) const FILE_BYTES_MAX: u64 = 32 << 20;
+/// Bytes of a file that `grep` looks into; larger ones are not source text.
+pub(crate) const GREP_FILE_BYTES_MAX: u64 = 8 << 20;
+/// Entries that `list`, `find` and `grep` give.
+pub(crate) const ENTRIES_MAX: usize = 2_000;
+/// Files that `find` and `grep` look at: a whole disk is a mistake.
+pub(crate) const WALK_FILES_MAX: usize = 200_000;
+/// How long a shell command may take if the call says nothing.
+pub(crate) const SHELL_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long before the end of the attempt a command is ended, so that its output still becomes a result.
+pub(crate) const SHELL_MARGIN: Duration = Duration::from_millis(500);
+/// How long processes may take to obey the polite signal before they are killed.
+pub(crate) const TERM_GRACE: Duration = Duration::from_millis(250);
+/// How long killed processes may take to be gone (one in an uninterruptible wait cannot be killed).
+pub(crate) const KILL_MAX: Duration = Duration::from_secs(3);
+/// How often the guard looks for processes that are left.
+pub(crate) const KILL_EVERY: Duration = Duration::from_millis(5);
+/// Bytes of the guard's last word.
+pub(crate) const GUARD_WORD_MAX: usize = 4 << 10;
+/// Characters of arguments that an error quotes.
+pub(crate) const QUOTE_CHARS_MAX: usize = 200;
+
+// Models.
+
+/// How long a model may say nothing of substance: local models read long prompts for minutes.
+pub(crate) const MODEL_IDLE: Duration = Duration::from_secs(120);
+/// How long connecting to a model may take.
+pub(crate) const MODEL_CONNECT: Duration = Duration::from_secs(15);
+/// Bytes of one line of a model's stream; a whole call may come as one.
+pub(crate) const STREAM_LINE_BYTES_MAX: usize = 4 << 20;
+/// Bytes of one event of a model's stream.
+pub(crate) const STREAM_EVENT_BYTES_MAX: usize = 8 << 20;
+/// Bytes of one answer of a model, all framing included.
+pub(crate) const STREAM_BYTES_MAX: usize = 64 << 20;
+/// Bytes of text, reasoning and arguments of one answer of a model.
+pub(crate) const REPLY_BYTES_MAX: usize = 8 << 20;
+/// Tool calls of one answer of a model.
+pub(crate) const REPLY_CALLS_MAX: usize = 128;
+/// Bytes of an error's body that are looked at.
+pub(crate) const ERROR_BYTES_MAX: usize = 64 << 10;
+/// Characters of an error's text that are passed on.
+pub(crate) const ERROR_CHARS_MAX: usize = 1_000;
+/// The hint of a rate limit that names none.
+pub(crate) const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(1);
+/// The longest hint that is believed: a day.
+pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(86_400);
+/// How deep references in a schema are followed.
+pub(crate) const SCHEMA_DEPTH_MAX: usize = 32;
+/// Pieces in which the scripted model streams a delayed reply if the script says nothing.
+pub(crate) const SCRIPT_PIECES: u32 = 10;
+/// The longest delay of a scripted reply.
+pub(crate) const SCRIPT_DELAY_MS_MAX: u64 = 3_600_000;

@@ -1,0 +1,152 @@
+//! How the stock workers are started: what the subcommands of the binary pass on.
+//!
+//! Leaves reading the command line to the binary. Invariant: a worker that is given a profile serves runs of that profile only, in
+//! its directory and with its model.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{MODEL_CONCURRENCY, TOOL_CONCURRENCY};
+use crate::sdk::{Activity, Worker, WorkerBuilder, WorkerError};
+use crate::{model, tools};
+
+/// What a stock worker is started with.
+#[derive(Clone, Debug, Default)]
+pub struct WorkerOptions {
+    /// Where the runtime is: `http://host:port` or `unix:/path/socket`.
+    pub connect: String,
+    /// The environment that it serves. Without one: the current directory, and the scripted model.
+    pub profile: Option<Profile>,
+    /// How many attempts run at once; a default that suits the worker if left out.
+    pub concurrency: Option<u32>,
+    /// The runtime started this process, which ends when the runtime is gone for good.
+    pub supervised: bool,
+    /// The boot id, if whoever starts the process wants to know it.
+    pub boot: Option<String>,
+    /// The access token for the runtime.
+    pub bearer: Option<String>,
+    /// The program that watches over commands: `outlast` itself (see [`tools::guard`]). Without one, only a command's process
+    /// group is ended with it, and nothing ends it when the worker is killed.
+    pub guard: Option<PathBuf>,
+}
+
+/// The environment a run was started in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Names it; empty: none.
+    #[serde(default)]
+    pub name: String,
+    /// The working directory.
+    pub directory: PathBuf,
+    /// The model.
+    pub model: ModelConfig,
+}
+
+/// Which model answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ModelConfig {
+    /// By a script (see [`model::scripted`]).
+    Scripted {
+        /// The script's text.
+        script: String,
+        /// Its name, if it does not say one itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        script_name: Option<String>,
+    },
+    /// An endpoint that speaks chat completions.
+    Openai(OpenAiSettings),
+}
+
+/// An endpoint that speaks chat completions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenAiSettings {
+    /// The base, such as `https://host/v1`; `/chat/completions` is added unless it is there.
+    pub url: String,
+    /// The model's name.
+    pub name: String,
+    /// The environment variable that holds the key; none: no key is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    /// The longest answer, in tokens; the server's own if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// How long the model may say nothing, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_ms: Option<u64>,
+    /// What it costs; without prices no cost is reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Prices>,
+}
+
+/// What a million tokens cost, as decimals.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prices {
+    /// Read.
+    pub input: String,
+    /// Written.
+    pub output: String,
+}
+
+impl Default for ModelConfig {
+    fn default() -> ModelConfig {
+        ModelConfig::Scripted { script: model::AGENT_SCRIPT.to_owned(), script_name: None }
+    }
+}
+
+impl WorkerOptions {
+    /// Prepares the model worker: queues `model` and `default`.
+    ///
+    /// # Errors
+    /// [`WorkerError::Configuration`] if the model's configuration cannot work.
+    pub fn model_worker(&self) -> Result<Worker, WorkerError> {
+        let config = self.profile.as_ref().map(|profile| profile.model.clone()).unwrap_or_default();
+        let activities = model::activities(&config).map_err(WorkerError::Configuration)?;
+        self.worker("model", activities).concurrency(self.concurrency.unwrap_or(MODEL_CONCURRENCY)).build()
+    }
+
+    /// Prepares the tool worker: queues `tool` and `default`.
+    ///
+    /// # Errors
+    /// [`WorkerError::Configuration`] if the directory cannot be opened.
+    pub fn tool_worker(&self) -> Result<Worker, WorkerError> {
+        let directory = match &self.profile {
+            Some(profile) => profile.directory.clone(),
+            None => std::env::current_dir()?,
+        };
+        let activities = tools::activities(&directory, self.guard.clone())
+            .map_err(|error| WorkerError::Configuration(format!("{}: {error}", directory.display())))?;
+        self.worker("tool", activities).concurrency(self.concurrency.unwrap_or(TOOL_CONCURRENCY)).build()
+    }
+
+    fn worker(&self, name: &str, activities: Vec<Arc<dyn Activity>>) -> WorkerBuilder {
+        let profile =
+            self.profile.as_ref().map(|profile| profile.name.clone()).filter(|name| !name.is_empty());
+        let builder = Worker::builder(name)
+            .connect(&self.connect)
+            .queues([name, "default"])
+            .profile(profile)
+            .boot(self.boot.clone())
+            .bearer(self.bearer.clone());
+        let builder = if self.supervised { builder.supervised() } else { builder };
+        activities.into_iter().fold(builder, WorkerBuilder::shared_activity)
+    }
+}
+
+/// Runs the model worker until SIGTERM or SIGINT.
+///
+/// # Errors
+/// See [`WorkerOptions::model_worker`] and [`Worker::serve`].
+pub async fn run_model_worker(options: WorkerOptions) -> Result<(), WorkerError> {
+    options.model_worker()?.serve().await
+}
+
+/// Runs the tool worker until SIGTERM or SIGINT.
+///
+/// # Errors
+/// See [`WorkerOptions::tool_worker`] and [`Worker::serve`].
+pub async fn run_tool_worker(options: WorkerOptions) -> Result<(), WorkerError> {
+    options.tool_worker()?.serve().await
+}

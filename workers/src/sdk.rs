@@ -1,0 +1,45 @@
+//! The kit for workers: activities in, a connection to the runtime that survives its restarts out.
+//!
+//! An [`Activity`] says what it is and runs attempts; a [`Worker`] registers them, polls, runs up to `concurrency` attempts at once,
+//! sends signs of life and partial output, obeys cancels, and delivers results until the runtime has acknowledged them.
+//! Leaves retrying to the flow. Invariant: a token that this process was given stays in `holding` until its end is acknowledged,
+//! so the runtime never mistakes a begun attempt for one that did not arrive.
+//!
+//! ```no_run
+//! use outlast_workers::sdk::{Activity, Done, Failure, Offer, TaskContext, Worker};
+//!
+//! struct Greet;
+//!
+//! #[async_trait::async_trait]
+//! impl Activity for Greet {
+//!     fn offer(&self) -> Offer {
+//!         Offer { name: "greet".into(), effect: "pure".into(), ..Offer::default() }
+//!     }
+//!
+//!     async fn run(&self, task: TaskContext) -> Result<Done, Failure> {
+//!         Ok(Done::new(format!("hello {}", task.text("name")?)))
+//!     }
+//! }
+//!
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! Worker::builder("greeter").activity(Greet).connect("http://127.0.0.1:4711").build()?.serve().await?;
+//! # Ok(()) }
+//! ```
+
+mod activity;
+mod attempt;
+mod client;
+mod context;
+mod desk;
+mod fence;
+mod link;
+mod loops;
+mod progress;
+mod worker;
+
+pub use activity::{Activity, Done, Failure, duration_text};
+pub use context::{Hold, NoLongerWanted, TaskContext};
+pub use outlast_protocol::worker::{Offer, StoppedWhy, Task};
+pub use worker::{Worker, WorkerBuilder, WorkerError};
+
+pub(crate) use client::{no_roots, with_ring};

@@ -1,0 +1,129 @@
+//! Calls to the runtime: JSON over HTTP, over TCP or a Unix socket.
+//!
+//! Leaves repeating to the loops. Invariant: an answer is either understood, an [`ApiError`] of the runtime, or no answer at all;
+//! a proxy's page is no answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_protocol::error::{ApiError, ErrorBody};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::limits::ANSWER_BYTES_MAX;
+
+/// A connection to one runtime.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    base: String,
+    bearer: Option<String>,
+}
+
+/// Why a call has no result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    /// Nobody answered, or not in our words: connect again.
+    #[error("the runtime does not answer: {0}")]
+    Unreachable(String),
+    /// The runtime said no.
+    #[error(transparent)]
+    Refused(#[from] ApiError),
+}
+
+impl Client {
+    /// Prepares a client for `http://host:port`, `https://…` or `unix:/path`; connects on the first call.
+    pub(crate) fn new(address: &str, bearer: Option<String>) -> Result<Client, String> {
+        let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        let (builder, base) = if let Some(path) = address.strip_prefix("unix:") {
+            (no_roots(builder).unix_socket(std::path::PathBuf::from(path)), "http://localhost".to_owned())
+        } else if address.starts_with("http://") {
+            (no_roots(builder), address.trim_end_matches('/').to_owned())
+        } else if address.starts_with("https://") {
+            (with_ring(builder), address.trim_end_matches('/').to_owned())
+        } else {
+            return Err(format!("{address:?} is neither http://host:port nor unix:/path"));
+        };
+        let http = builder.build().map_err(|error| error_chain(&error))?;
+        Ok(Client { http, base, bearer })
+    }
+
+    pub(crate) async fn post<A: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        timeout: Duration,
+    ) -> Result<A, CallError> {
+        let body = serde_json::to_vec(body).map_err(|error| CallError::Unreachable(error.to_string()))?;
+        let request = self.http.post(format!("{}{path}", self.base));
+        self.send(request.header("content-type", "application/json").body(body), timeout).await
+    }
+
+    pub(crate) async fn get<A: DeserializeOwned>(
+        &self,
+        path: &str,
+        timeout: Duration,
+    ) -> Result<A, CallError> {
+        self.send(self.http.get(format!("{}{path}", self.base)), timeout).await
+    }
+
+    async fn send<A: DeserializeOwned>(
+        &self,
+        request: reqwest::RequestBuilder,
+        timeout: Duration,
+    ) -> Result<A, CallError> {
+        let request = match &self.bearer {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        };
+        let lost = |error: reqwest::Error| CallError::Unreachable(error_chain(&error.without_url()));
+        let mut answer = request.timeout(timeout).send().await.map_err(lost)?;
+        let mut body = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(lost)? {
+            if body.len() + chunk.len() > ANSWER_BYTES_MAX {
+                return Err(CallError::Unreachable("an answer without end".to_owned()));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        let status = answer.status();
+        if status.is_success() {
+            // `progress` answers with nothing.
+            let body = if body.is_empty() { b"null".as_slice() } else { &body };
+            return serde_json::from_slice(body)
+                .map_err(|error| CallError::Unreachable(format!("an odd answer: {error}")));
+        }
+        match serde_json::from_slice::<ErrorBody>(&body) {
+            Ok(body) => Err(CallError::Refused(body.error)),
+            Err(_) => Err(CallError::Unreachable(format!("it answered {status}"))),
+        }
+    }
+}
+
+/// An error with its causes, which is where the interesting part is.
+pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
+}
+
+/// Prepares a client that speaks no TLS: it must work on machines without any certificates.
+pub(crate) fn no_roots(builder: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    match rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions() {
+        Ok(tls) => builder.tls_backend_preconfigured(
+            tls.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth(),
+        ),
+        Err(_) => with_ring(builder),
+    }
+}
+
+/// Prepares a client that trusts what this machine trusts.
+pub(crate) fn with_ring(builder: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
+    // Fails if a provider is installed already, which serves as well.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    builder
+}

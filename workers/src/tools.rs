@@ -1,0 +1,88 @@
+//! The tool worker: files and a shell in one directory.
+//!
+//! Each tool is offered twice: as an activity of its own with plain arguments (`read`, `write`, `edit`, `append`, `list`, `find`,
+//! `grep`, `shell`), and to models through `tool(call)`, whose answer is always a `ToolResult`. `append_effect` and `tool_effect`
+//! tell whether an interrupted call has happened. Leaves permission to the flow and its people. Invariant: whatever a model asks
+//! for is answered, and nothing runs but the very tool it named with arguments that fit.
+
+mod activity;
+mod definition;
+mod files;
+pub mod guard;
+mod jail;
+mod output;
+mod search;
+mod shell;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use definition::catalogue;
+
+pub(crate) use definition::time;
+pub(crate) use output::quote;
+
+use crate::sdk::{Activity, Failure};
+use jail::Jail;
+
+/// What the tools work on.
+#[derive(Debug)]
+pub(crate) struct Toolbox {
+    jail: Jail,
+    /// The program that watches over commands (see [`guard`]); without one, only a command's process group is ended with it.
+    guard: Option<PathBuf>,
+    editing: tokio::sync::Mutex<()>,
+}
+
+/// Makes all activities of the tool worker for a directory.
+///
+/// # Errors
+/// If the directory cannot be opened.
+pub fn activities(directory: &Path, guard: Option<PathBuf>) -> std::io::Result<Vec<Arc<dyn Activity>>> {
+    let toolbox =
+        Arc::new(Toolbox { jail: Jail::new(directory)?, guard, editing: tokio::sync::Mutex::new(()) });
+    Ok(activity::all(&toolbox))
+}
+
+/// Why a tool did not give a result.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{text}")]
+pub(crate) struct ToolError {
+    pub(crate) kind: &'static str,
+    pub(crate) text: String,
+    /// A command's exit code.
+    pub(crate) code: Option<i32>,
+}
+
+impl ToolError {
+    pub(crate) fn new(kind: &'static str, text: impl Into<String>) -> ToolError {
+        ToolError { kind, text: text.into(), code: None }
+    }
+
+    pub(crate) fn io(path: &str, error: &std::io::Error) -> ToolError {
+        let kind = match error.kind() {
+            std::io::ErrorKind::NotFound => "NotFound",
+            _ => "FileError",
+        };
+        ToolError::new(kind, format!("{path}: {}", plain(error)))
+    }
+}
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Failure {
+        let failure = Failure::new(error.kind, error.text);
+        match error.code {
+            Some(code) => failure.field("code", code),
+            None => failure,
+        }
+    }
+}
+
+/// An error of the system without its number, which helps no reader.
+fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_lowercase(),
+        None => text,
+    }
+}

@@ -1,0 +1,303 @@
+//! The tools as activities: each by itself for flows, and all behind `tool` for models.
+//!
+//! Leaves the work to the tool modules. Invariant: through `tool`, whatever a model asked for is answered with a `ToolResult`;
+//! only a broken task (no call at all) is a failure.
+
+use std::sync::Arc;
+
+use outlast_protocol::worker::Offer;
+use serde::Deserialize;
+use serde_json::{Map, json};
+
+use super::definition::{Tool, time};
+use super::files::{self, Trace};
+use super::output::{Reader, quote};
+use super::{ToolError, Toolbox, search, shell};
+use crate::Json;
+use crate::limits::QUOTE_CHARS_MAX;
+use crate::model::NOT_RUN;
+use crate::sdk::{Activity, Done, Failure, TaskContext};
+
+/// All activities of a toolbox.
+pub(super) fn all(toolbox: &Arc<Toolbox>) -> Vec<Arc<dyn Activity>> {
+    let direct =
+        Tool::ALL.map(|tool| Arc::new(Direct { tool, toolbox: toolbox.clone() }) as Arc<dyn Activity>);
+    let mut all = Vec::from(direct);
+    all.push(Arc::new(AppendEffect { toolbox: toolbox.clone() }));
+    all.push(Arc::new(Called { toolbox: toolbox.clone() }));
+    all.push(Arc::new(CalledEffect { toolbox: toolbox.clone() }));
+    all
+}
+
+/// A call as a model made it.
+#[derive(Clone, Debug, Deserialize)]
+struct ToolCall {
+    id: String,
+    name: String,
+    args: Json,
+}
+
+impl ToolCall {
+    /// Reads `call`, approved (`{"value": {…}, "by": […]}`) or bare.
+    fn of(task: &TaskContext) -> Result<ToolCall, Failure> {
+        let call = task.arg("call").ok_or_else(|| Failure::bad_input("call is missing"))?;
+        let call = if call.get("by").is_some() { call.get("value").unwrap_or(call) } else { call };
+        ToolCall::deserialize(call)
+            .map_err(|error| Failure::bad_input(format!("call is no ToolCall: {error}")))
+    }
+
+    /// The tool and its arguments, if both exist and fit.
+    fn resolve(&self) -> Result<(Tool, Map<String, Json>), ToolError> {
+        let Some(tool) = Tool::named(&self.name) else {
+            let names = Tool::ALL.map(Tool::name).join(", ");
+            let name = quote(&self.name, QUOTE_CHARS_MAX);
+            return Err(ToolError::new(
+                "NoSuchTool",
+                format!("there is no tool {name:?}; there are {names}"),
+            ));
+        };
+        let args = match &self.args {
+            Json::Object(args) => args.clone(),
+            // The model worker says so where it knows why the arguments are none.
+            Json::String(text) if text.starts_with(NOT_RUN) => {
+                return Err(ToolError::new("BadArguments", quote(text, QUOTE_CHARS_MAX * 2)));
+            }
+            other => {
+                let shown = quote(&other.to_string(), QUOTE_CHARS_MAX);
+                return Err(ToolError::new(
+                    "BadArguments",
+                    format!("{NOT_RUN} the arguments are no JSON object: {shown}"),
+                ));
+            }
+        };
+        tool.check(&args)?;
+        Ok((tool, args))
+    }
+
+    fn answer(&self, text: String, ok: bool) -> Json {
+        json!({"id": self.id, "text": text, "ok": ok})
+    }
+}
+
+/// What a tool gave.
+enum Output {
+    Text(String),
+    Entries(Vec<String>),
+    Command(shell::CommandEnd),
+}
+
+/// Arguments that were checked.
+struct Args<'a>(&'a Map<String, Json>);
+
+impl Args<'_> {
+    fn text(&self, name: &str) -> &str {
+        self.may_text(name).unwrap_or_default()
+    }
+
+    fn may_text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).and_then(Json::as_str)
+    }
+
+    fn count(&self, name: &str) -> Option<u64> {
+        self.0.get(name).and_then(Json::as_u64)
+    }
+}
+
+impl Toolbox {
+    async fn run(
+        self: &Arc<Self>,
+        tool: Tool,
+        args: &Map<String, Json>,
+        task: &TaskContext,
+        reader: Reader,
+    ) -> Result<Output, ToolError> {
+        let arg = Args(args);
+        match tool {
+            Tool::Shell => {
+                let timeout = args.get("timeout").and_then(time);
+                shell::run(self, task, arg.text("command"), timeout, reader).await.map(Output::Command)
+            }
+            Tool::Edit => self.edit(&arg, task).await.map(Output::Text),
+            Tool::Read | Tool::Write | Tool::Append | Tool::List | Tool::Find | Tool::Grep => {
+                let (toolbox, args, task) = (self.clone(), args.clone(), task.clone());
+                let hold = task.hold();
+                let work = tokio::task::spawn_blocking(move || {
+                    let result = toolbox.run_blocking(tool, &Args(&args), &task, reader);
+                    drop(hold);
+                    result
+                });
+                work.await.unwrap_or_else(|error| Err(ToolError::new("ToolError", error.to_string())))
+            }
+        }
+    }
+
+    fn run_blocking(
+        &self,
+        tool: Tool,
+        arg: &Args,
+        task: &TaskContext,
+        reader: Reader,
+    ) -> Result<Output, ToolError> {
+        let (jail, ended) = (&self.jail, || task.is_cancelled());
+        let path = arg.may_text("path").unwrap_or(".");
+        match tool {
+            Tool::Read => {
+                files::read(jail, path, arg.count("offset"), arg.count("limit"), reader).map(Output::Text)
+            }
+            Tool::Write => files::write(jail, path, arg.text("text")).map(Output::Text),
+            Tool::Append => files::append(jail, path, arg.text("line"), task.key()).map(Output::Text),
+            Tool::List => search::list(jail, path).map(Output::Entries),
+            Tool::Find => search::find(jail, arg.text("pattern"), path, &ended).map(Output::Entries),
+            Tool::Grep => search::grep(jail, arg.text("pattern"), path, arg.may_text("glob"), &ended)
+                .map(Output::Entries),
+            Tool::Edit | Tool::Shell => unreachable!("{} does not run on a thread of its own", tool.name()),
+        }
+    }
+
+    /// Edits a file. What it was and will be is left as a handle first, so a second attempt knows whether the first one did it.
+    async fn edit(&self, arg: &Args<'_>, task: &TaskContext) -> Result<String, ToolError> {
+        let (path, old, new) = (arg.text("path"), arg.text("old"), arg.text("new"));
+        // Two edits of one file in one turn follow each other instead of refusing one.
+        let _one_at_a_time = self.editing.lock().await;
+        if let Some(handle) = task.handle() {
+            let now = files::digest_of(&self.jail, path)?;
+            if handle["after"] == now.as_str() {
+                return Ok(format!("edited {path}"));
+            }
+            if handle["before"] != now.as_str() {
+                return Err(files::changed(path));
+            }
+        }
+        let change = files::plan_edit(&self.jail, path, old, new)?;
+        let handle = json!({"before": files::digest(&change.before), "after": files::digest(&change.after)});
+        if task.handle() != Some(&handle) {
+            let superseded =
+                |error: crate::sdk::NoLongerWanted| ToolError::new("Superseded", error.to_string());
+            task.set_handle(handle).await.map_err(superseded)?;
+        }
+        files::make_edit(&self.jail, path, &change)
+    }
+}
+
+/// One tool as an activity of its own.
+struct Direct {
+    tool: Tool,
+    toolbox: Arc<Toolbox>,
+}
+
+#[async_trait::async_trait]
+impl Activity for Direct {
+    fn offer(&self) -> Offer {
+        Offer {
+            name: self.tool.name().to_owned(),
+            input: self.tool.input_schema(),
+            output: self.tool.output_schema(),
+            effect: self.tool.effect().to_owned(),
+        }
+    }
+
+    async fn run(&self, task: TaskContext) -> Result<Done, Failure> {
+        let Json::Object(args) = task.input().clone() else { return Err(Failure::bad_input("no arguments")) };
+        self.tool.check(&args)?;
+        Ok(match self.toolbox.run(self.tool, &args, &task, Reader::Flow).await? {
+            Output::Text(text) => Done::new(text),
+            Output::Entries(entries) => Done::new(entries),
+            Output::Command(end) => Done::new(end.for_flow()?),
+        })
+    }
+}
+
+/// Tells whether an `append` has happened.
+struct AppendEffect {
+    toolbox: Arc<Toolbox>,
+}
+
+#[async_trait::async_trait]
+impl Activity for AppendEffect {
+    fn offer(&self) -> Offer {
+        Offer {
+            name: "append_effect".to_owned(),
+            input: Tool::Append.input_schema(),
+            output: Json::Null,
+            effect: "idempotent".to_owned(),
+        }
+    }
+
+    async fn run(&self, task: TaskContext) -> Result<Done, Failure> {
+        let (path, line) = (task.text("path")?, task.text("line")?);
+        let trace = files::trace_of_append(&self.toolbox.jail, path, line, task.key())?;
+        Ok(Done::new(verdict(trace, || format!("appended to {path}").into())))
+    }
+}
+
+/// `tool(call)`: whatever a model asks for.
+struct Called {
+    toolbox: Arc<Toolbox>,
+}
+
+#[async_trait::async_trait]
+impl Activity for Called {
+    fn offer(&self) -> Offer {
+        // The class is the catalogue's, call by call.
+        Offer { name: "tool".to_owned(), ..Offer::default() }
+    }
+
+    async fn run(&self, task: TaskContext) -> Result<Done, Failure> {
+        let call = ToolCall::of(&task)?;
+        let result = match call.resolve() {
+            Ok((tool, args)) => self.toolbox.run(tool, &args, &task, Reader::Model).await,
+            Err(error) => Err(error),
+        };
+        let (text, ok) = match result {
+            Ok(Output::Text(text)) if text.is_empty() => ("(empty)".to_owned(), true),
+            Ok(Output::Text(text)) => (text, true),
+            Ok(Output::Entries(entries)) if entries.is_empty() => ("(nothing found)".to_owned(), true),
+            Ok(Output::Entries(entries)) => (entries.join("\n"), true),
+            Ok(Output::Command(end)) => end.for_model(),
+            Err(error) => (error.text, false),
+        };
+        Ok(Done::new(call.answer(text, ok)))
+    }
+}
+
+/// Tells whether a `tool` call has happened, where the directory shows it.
+struct CalledEffect {
+    toolbox: Arc<Toolbox>,
+}
+
+#[async_trait::async_trait]
+impl Activity for CalledEffect {
+    fn offer(&self) -> Offer {
+        Offer { name: "tool_effect".to_owned(), effect: "idempotent".to_owned(), ..Offer::default() }
+    }
+
+    async fn run(&self, task: TaskContext) -> Result<Done, Failure> {
+        let call = ToolCall::of(&task)?;
+        // What does not fit was never run.
+        let Ok((tool, args)) = call.resolve() else {
+            return Ok(Done::new(verdict(Trace::NotHappened, || Json::Null)));
+        };
+        let (jail, arg) = (&self.toolbox.jail, Args(&args));
+        let path = arg.text("path");
+        let trace = match tool {
+            Tool::Write => files::has_content(jail, path, arg.text("text"))
+                .map(|same| if same { Trace::Happened } else { Trace::NotHappened }),
+            Tool::Edit => files::trace_of_edit(jail, path, arg.text("old"), arg.text("new")),
+            Tool::Append => files::trace_of_append(jail, path, arg.text("line"), task.key()),
+            // Running them again changes nothing.
+            Tool::Read | Tool::List | Tool::Find | Tool::Grep => Ok(Trace::NotHappened),
+            Tool::Shell => Ok(Trace::CannotTell),
+        };
+        // What cannot be looked at cannot be told.
+        let trace = trace.unwrap_or(Trace::CannotTell);
+        Ok(Done::new(verdict(trace, || call.answer(format!("{} of {path}: done", tool.name()), true))))
+    }
+}
+
+fn verdict(trace: Trace, result: impl FnOnce() -> Json) -> Json {
+    match trace {
+        Trace::Happened => json!({"type": "Happened", "result": result()}),
+        Trace::NotHappened => json!({"type": "NotHappened"}),
+        Trace::CannotTell => json!({"type": "CannotTell"}),
+    }
+}

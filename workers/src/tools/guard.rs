@@ -1,0 +1,185 @@
+//! Watches over one command so that nothing of it outlives it, or its worker.
+//!
+//! The guard is a small process between the worker and the command. It adopts whatever the command leaves behind (a child
+//! subreaper), so not even a double fork escapes it, and its standard input is a socket to the worker: when that closes, because
+//! the attempt is stopped or the worker was killed, everything below the guard is ended, politely first. When the command exits,
+//! what it left running is ended too. The last word on the socket says how it went.
+//!
+//! Leaves time limits and output to the worker; the output goes past the guard. Invariant: the guard exits last.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper, waitpid,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{KILL_EVERY, KILL_MAX, TERM_GRACE};
+
+/// The subcommand by which the tool worker calls the guard.
+pub const SUBCOMMAND: &str = "guard";
+
+/// How the command went.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LastWord {
+    /// Its exit code.
+    pub(crate) code: Option<i32>,
+    /// The signal that ended it.
+    pub(crate) signal: Option<i32>,
+    /// How many processes it left running, which were ended.
+    pub(crate) ended: usize,
+    /// Processes that could not be ended.
+    pub(crate) left: Vec<String>,
+    /// Why it could not be started.
+    pub(crate) error: Option<String>,
+}
+
+/// Runs the command given by `args` under guard.
+#[must_use]
+pub fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    let Some(program) = args.next() else { return ExitCode::from(2) };
+    let lifeline = match std::io::stdin().as_fd().try_clone_to_owned() {
+        Ok(stdin) => UnixStream::from(stdin),
+        Err(_) => return ExitCode::from(2),
+    };
+    let word = watch(&program, args, &lifeline);
+    let text = serde_json::to_vec(&word).unwrap_or_default();
+    // The worker may be gone; then nobody wants to know.
+    let _gone = (&lifeline).write_all(&text);
+    ExitCode::SUCCESS
+}
+
+fn watch(program: &OsString, args: impl Iterator<Item = OsString>, lifeline: &UnixStream) -> LastWord {
+    let failed = |text: String| LastWord { error: Some(text), ..LastWord::default() };
+    if let Err(error) = set_child_subreaper(Some(getpid())) {
+        tracing::warn!(%error, "processes that leave their parents cannot be watched");
+    }
+    let spawned = Command::new(program).args(args).stdin(Stdio::null()).process_group(0).spawn();
+    let child = match spawned {
+        Ok(child) => child,
+        Err(error) => return failed(format!("cannot run {}: {error}", program.display())),
+    };
+    let Some(main) = Pid::from_raw(child.id().cast_signed()) else {
+        return failed("no process id".to_owned());
+    };
+    if let Ok(lifeline) = lifeline.try_clone() {
+        std::thread::spawn(move || end_when_closed(lifeline));
+    }
+    let mut word = LastWord::default();
+    // Reaps whatever ends until the command itself does.
+    loop {
+        match waitpid(None, WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == main => {
+                (word.code, word.signal) = how(status);
+                break;
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return failed(error.to_string()),
+        }
+    }
+    word.ended = descendants().len();
+    if word.ended > 0 {
+        end_all();
+        word.left = descendants().into_values().collect();
+    }
+    word
+}
+
+fn how(status: WaitStatus) -> (Option<i32>, Option<i32>) {
+    (status.exit_status(), status.terminating_signal())
+}
+
+/// Waits until the worker closes the line, then ends everything; the main thread sees the command exit.
+fn end_when_closed(mut lifeline: UnixStream) {
+    let mut byte = [0];
+    while lifeline.read(&mut byte).is_ok_and(|length| length > 0) {}
+    end_all();
+}
+
+/// Ends all descendants: asks first, then kills until none is left or none can be.
+fn end_all() {
+    let started = Instant::now();
+    signal_all(Signal::TERM);
+    loop {
+        if descendants().is_empty() || started.elapsed() > TERM_GRACE + KILL_MAX {
+            return;
+        }
+        if started.elapsed() >= TERM_GRACE {
+            signal_all(Signal::KILL);
+        }
+        std::thread::sleep(KILL_EVERY);
+    }
+}
+
+fn signal_all(signal: Signal) {
+    for pid in descendants().into_keys() {
+        if let Some(pid) = Pid::from_raw(pid) {
+            // It may have ended by itself meanwhile.
+            let _gone = kill_process(pid, signal);
+        }
+    }
+}
+
+/// All processes below this one that have not ended, with their names.
+fn descendants() -> BTreeMap<i32, String> {
+    let mut parents: BTreeMap<i32, (i32, String)> = BTreeMap::new();
+    let Ok(entries) = std::fs::read_dir("/proc") else { return BTreeMap::new() };
+    for entry in entries.flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
+        if let Some((name, state, parent)) = parse_stat(&String::from_utf8_lossy(&stat))
+            && state != 'Z'
+        {
+            parents.insert(pid, (parent, format!("{pid} ({name})")));
+        }
+    }
+    let own = getpid().as_raw_nonzero().get();
+    let is_below = |pid: i32| {
+        let mut now = pid;
+        // No chain is longer than there are processes.
+        for _ in 0..parents.len() {
+            match parents.get(&now) {
+                Some((parent, _)) if *parent == own => return true,
+                Some((parent, _)) => now = *parent,
+                None => return false,
+            }
+        }
+        false
+    };
+    parents.iter().filter(|(pid, _)| is_below(**pid)).map(|(pid, (_, name))| (*pid, name.clone())).collect()
+}
+
+/// Name, state and parent. The name stands in brackets and may contain anything, brackets too.
+fn parse_stat(stat: &str) -> Option<(String, char, i32)> {
+    let (open, close) = (stat.find('(')?, stat.rfind(')')?);
+    let mut fields = stat.get(close + 1..)?.split_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((stat.get(open + 1..close)?.to_owned(), state, fields.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_brackets_and_spaces_do_not_confuse() {
+        let found = parse_stat("77 (a) b (c)) S 12 77 77 0").unwrap();
+        assert_eq!(found, ("a) b (c)".to_owned(), 'S', 12));
+        assert_eq!(parse_stat("rubbish"), None);
+    }
+
+    #[test]
+    fn this_process_has_children_when_it_starts_one() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        assert!(descendants().contains_key(&child.id().cast_signed()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
