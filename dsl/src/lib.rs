@@ -1,9 +1,18 @@
 //! Flow: from text to checked machine.
 //!
 //! Leaves running a machine to the kernel and reading files to its callers. Invariant: pure; the same text gives the same
-//! machine, byte for byte, on every computer. Start at [`machine::Machine`].
+//! machine, byte for byte, on every computer. Start at [`check`] and [`machine::Machine`].
 
+mod check;
 pub mod diag;
 pub mod limits;
+mod lower;
 pub mod machine;
+mod places;
+mod prelude;
+mod schema;
 pub mod syntax;
+
+pub use check::{Checked, CheckedFlow, SourceFile, check, used_files};
+pub use places::{PlaceEntry, PlaceLine, Places};
+pub use schema::{schema, schema_of_fields};

@@ -20,3 +20,12 @@ pub const SUGGESTION_BYTES_MAX: usize = 64;
 
 /// Characters of a found token that a message quotes.
 pub const QUOTED_CHARS_MAX: usize = 32;
+
+/// Digits of a decimal. 96 bits hold 28 of them whatever they are.
+pub const DECIMAL_DIGITS_MAX: usize = 28;
+
+/// Digits of a decimal after the point, as the edition fixes it.
+pub const DECIMAL_SCALE_MAX: usize = 18;
+
+/// Defaults that are filled in within each other. Declared defaults can name each other in a ring; people nest two or three.
+pub const DEFAULTS_WITHIN_MAX: u32 = 16;

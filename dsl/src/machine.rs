@@ -9,7 +9,9 @@ mod codec;
 mod effect;
 mod expr;
 mod flow;
+pub mod refs;
 mod types;
+mod valid;
 
 pub use arrow::{
     Act, Arm, Arrow, Assign, AssignOp, Bind, Goal, Outcome, Payload, Then, TimerArrow, TimerKind,

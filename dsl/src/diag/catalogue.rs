@@ -4,7 +4,13 @@
 //! F01xx syntax, F02xx names, F03xx types, F04xx structure of flows, F05xx effects, F06xx deadlines and
 //! retries, F09xx not available in this version. Invariant: codes are unique and every constant has an entry.
 
+pub mod deadlines;
+pub mod effects;
+pub mod flows;
+pub mod later;
+pub mod names;
 pub mod syntax;
+pub mod types;
 
 use super::Code;
 
@@ -20,7 +26,15 @@ pub struct Entry {
 }
 
 /// The tables of all areas; an area that is added is named here.
-const AREAS: &[&[Entry]] = &[syntax::ENTRIES];
+const AREAS: &[&[Entry]] = &[
+    syntax::ENTRIES,
+    names::ENTRIES,
+    types::ENTRIES,
+    flows::ENTRIES,
+    effects::ENTRIES,
+    deadlines::ENTRIES,
+    later::ENTRIES,
+];
 
 /// All entries in the order of their codes.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {

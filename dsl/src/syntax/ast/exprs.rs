@@ -3,7 +3,7 @@
 //! Leaves types and names to the checker. Invariant: parentheses are nodes, so the tree is the text's.
 
 use super::{
-    Ast, AstNode, Guard, Literal, Name, NameRef, Pattern, StringExpr, SyntaxKind, SyntaxNode, TypePath,
+    Ast, AstNode, Cond, Guard, Literal, Name, NameRef, Pattern, StringExpr, SyntaxKind, SyntaxNode, TypePath,
     child, child_after, child_after_kind, child_before_kind, children, names, nth_child, token, tokens,
 };
 use crate::diag::TextSpan;
@@ -126,8 +126,8 @@ impl Expr {
 
 impl IfExpr {
     /// The condition.
-    pub fn cond(&self) -> Option<Expr> {
-        child_after(self, "if")
+    pub fn cond(&self) -> Option<Cond> {
+        child(self)
     }
 
     /// The value if it holds.

@@ -70,7 +70,7 @@ impl Parser<'_> {
     fn if_expr(&mut self) {
         self.node(SyntaxKind::IfExpr, |p| {
             p.bump();
-            p.expr();
+            p.cond();
             if p.expect_word("then") {
                 p.expr();
             }

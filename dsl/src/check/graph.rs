@@ -1,0 +1,334 @@
+//! The graph of a flow's states: what can be reached, what can end, what can go round without moving on.
+//!
+//! Leaves outcomes without an arrow to `lower::arrows`, which refuses them earlier. Invariant: every answer lists states in
+//! the order of the text, whatever order the graph library uses.
+
+use petgraph::algo::tarjan_scc;
+use petgraph::graph::{DiGraph, NodeIndex};
+
+use crate::machine::{
+    Act, Arm, Arrow, AssignOp, DataIx, Effect, Expr, Flow, Goal, Limit, Literal, Measure, Outcome, StateDef,
+    StateIx, Then, TimerArrow, TimerKind, Wait,
+};
+
+/// Where an edge leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum To {
+    State(usize),
+    End,
+}
+
+/// One way from a state.
+#[derive(Clone, Debug)]
+struct Edge {
+    from: usize,
+    to: To,
+    /// Whether it takes a message or an answer, or lets time pass.
+    moves_on: bool,
+    /// Data fields that it raises by a positive constant.
+    raises: Vec<DataIx>,
+    /// Data fields that it changes otherwise.
+    changes: Vec<DataIx>,
+}
+
+/// All ways through a flow.
+#[derive(Debug)]
+pub(crate) struct Graph<'f> {
+    flow: &'f Flow,
+    edges: Vec<Edge>,
+}
+
+impl<'f> Graph<'f> {
+    /// Builds the graph; `possible` gives the outcomes that the effect of a state can have.
+    pub(crate) fn new(flow: &'f Flow, possible: impl Fn(&StateDef) -> Vec<Outcome>) -> Graph<'f> {
+        let mut graph = Graph { flow, edges: Vec::new() };
+        for (from, state) in flow.states.iter().enumerate() {
+            graph.add_effect(from, &state.effect);
+            graph.add_outcomes(from, state, possible(state));
+            for TimerArrow { kind, due, acts, goal } in &state.timers {
+                // `at` may name a time that is over; `every` and `after` let time pass unless it is written as zero.
+                let moves_on = match kind {
+                    TimerKind::After | TimerKind::Every => !is_zero(due),
+                    TimerKind::At => false,
+                };
+                graph.add(from, goal, moves_on, &[acts]);
+            }
+        }
+        let plain = graph.edges.clone();
+        flow.limits.iter().for_each(|limit| graph.add_limit(limit, &plain));
+        graph
+    }
+
+    /// Adds where a broken limit leads: it replaces the arrow that broke it.
+    fn add_limit(&mut self, limit: &Limit, plain: &[Edge]) {
+        let breaking: Vec<(usize, bool)> = match limit.measure {
+            Measure::Visits(of, _) => plain
+                .iter()
+                .filter(|edge| edge.to == To::State(of.at()))
+                .map(|edge| (edge.from, edge.moves_on))
+                .collect(),
+            Measure::Data(data) => {
+                let sets =
+                    plain.iter().filter(|edge| edge.raises.contains(&data) || edge.changes.contains(&data));
+                sets.map(|edge| (edge.from, edge.moves_on)).collect()
+            }
+            // Money and time are spent, not counted: nothing goes round within one moment because of them.
+            Measure::Age | Measure::Cost => (0..self.flow.states.len()).map(|state| (state, true)).collect(),
+        };
+        for (from, moves_on) in breaking {
+            self.add(from, &limit.goal, moves_on, &[&limit.acts]);
+        }
+    }
+
+    fn add_effect(&mut self, from: usize, effect: &Effect) {
+        match effect {
+            Effect::Choose(branches) => {
+                for branch in branches {
+                    self.add(from, &branch.goal, false, &[&branch.acts]);
+                }
+            }
+            Effect::Match(_, arms) => self.add_arms(from, arms, false, &[]),
+            Effect::Wait
+            | Effect::Do(..)
+            | Effect::Run(..)
+            | Effect::Each(_)
+            | Effect::Parallel(_)
+            | Effect::Await(_)
+            | Effect::Ask(_)
+            | Effect::Spawn(_) => {}
+        }
+    }
+
+    fn add_outcomes(&mut self, from: usize, state: &StateDef, mut outcomes: Vec<Outcome>) {
+        if !matches!(state.effect, Effect::Choose(_) | Effect::Match(..)) {
+            // Every message can be taken beside any effect that waits.
+            let messages = state.arrows.iter().chain(&self.flow.arrows).flat_map(|arrow| &arrow.on);
+            let messages: Vec<Outcome> =
+                messages.copied().filter(|on| matches!(on, Outcome::Message(_))).collect();
+            outcomes.extend(messages);
+        }
+        outcomes.sort();
+        outcomes.dedup();
+        let flow = self.flow;
+        for outcome in outcomes {
+            let moves_on = moves_on(outcome, &state.effect);
+            for arrow in taken_for(&state.arrows, &flow.arrows, outcome) {
+                match &arrow.then {
+                    Then::Goal(goal) => self.add(from, goal, moves_on, &[&arrow.acts]),
+                    Then::Arms(arms) => self.add_arms(from, arms, moves_on, &arrow.acts),
+                }
+            }
+        }
+    }
+
+    fn add_arms(&mut self, from: usize, arms: &[Arm], moves_on: bool, before: &[Act]) {
+        for arm in arms {
+            self.add(from, &arm.goal, moves_on, &[before, &arm.acts]);
+        }
+    }
+
+    fn add(&mut self, from: usize, goal: &Goal, moves_on: bool, acts: &[&[Act]]) {
+        let to = match goal {
+            Goal::State(StateIx(to), _) => To::State(*to as usize),
+            Goal::End(_) | Goal::Fail(_) => To::End,
+            Goal::Stay => return,
+        };
+        let (mut raises, mut changes) = (Vec::new(), Vec::new());
+        for act in acts.iter().copied().flatten() {
+            if let Act::Set(assign) = act {
+                let raised = assign.op == AssignOp::Add && is_positive(&assign.value);
+                if raised { raises.push(assign.data) } else { changes.push(assign.data) }
+            }
+        }
+        self.edges.push(Edge { from, to, moves_on, raises, changes });
+    }
+
+    /// Returns the states that no way leads to.
+    pub(crate) fn unreachable(&self) -> Vec<StateIx> {
+        let mut from: Vec<usize> = vec![self.flow.start.state.at()];
+        from.extend(self.flow.on_cancel.iter().filter_map(|cancel| target(&cancel.goal)));
+        let seen = self.closure(from, |edge| match edge.to {
+            To::State(to) => Some((edge.from, to)),
+            To::End => None,
+        });
+        self.states(|state| !seen[state])
+    }
+
+    /// Returns the reachable states from which no way leads to an end.
+    pub(crate) fn endless(&self) -> Vec<StateIx> {
+        let ending = self.edges.iter().filter(|edge| edge.to == To::End).map(|edge| edge.from);
+        let seen = self.closure(ending.collect(), |edge| match edge.to {
+            To::State(to) => Some((to, edge.from)),
+            To::End => None,
+        });
+        let unreachable = self.unreachable();
+        self.states(|state| !seen[state] && !unreachable.iter().any(|ix| ix.at() == state))
+    }
+
+    /// Returns the groups of states that can go round for ever within one moment.
+    pub(crate) fn idle_cycles(&self) -> Vec<Vec<StateIx>> {
+        let mut edges: Vec<&Edge> = self.edges.iter().filter(|edge| !edge.moves_on).collect();
+        loop {
+            let cycles = self.cycles(&edges);
+            let before = edges.len();
+            for cycle in &cycles {
+                self.drop_counted(cycle, &mut edges);
+            }
+            if edges.len() == before {
+                return cycles.into_iter().map(|cycle| cycle.into_iter().map(to_ix).collect()).collect();
+            }
+        }
+    }
+
+    /// Takes out the edges of a cycle that a limit bounds.
+    fn drop_counted(&self, cycle: &[usize], edges: &mut Vec<&Edge>) {
+        let inside = |edge: &Edge| {
+            cycle.contains(&edge.from) && matches!(edge.to, To::State(to) if cycle.contains(&to))
+        };
+        for limit in &self.flow.limits {
+            match limit.measure {
+                // Only a cycle that never enters the state that sets the count back raises it without end.
+                Measure::Visits(of, since)
+                    if cycle.contains(&of.at())
+                        && !since.is_some_and(|since| cycle.contains(&since.at())) =>
+                {
+                    edges.retain(|edge| !(inside(edge) && edge.to == To::State(of.at())));
+                }
+                Measure::Data(data)
+                    if !edges.iter().any(|edge| inside(edge) && edge.changes.contains(&data)) =>
+                {
+                    edges.retain(|edge| !(inside(edge) && edge.raises.contains(&data)));
+                }
+                Measure::Visits(..) | Measure::Data(_) | Measure::Cost | Measure::Age => {}
+            }
+        }
+    }
+
+    fn cycles(&self, edges: &[&Edge]) -> Vec<Vec<usize>> {
+        let pairs = edges.iter().filter_map(|edge| match edge.to {
+            To::State(to) => Some((edge.from, to)),
+            To::End => None,
+        });
+        cycles(self.flow.states.len(), pairs)
+    }
+
+    /// Marks everything that can be reached from `from`; `step` says from where to where an edge is followed.
+    fn closure(&self, from: Vec<usize>, step: impl Fn(&Edge) -> Option<(usize, usize)>) -> Vec<bool> {
+        let mut seen = vec![false; self.flow.states.len()];
+        let mut pending = from;
+        while let Some(state) = pending.pop() {
+            if seen.get(state).copied().unwrap_or(true) {
+                continue;
+            }
+            seen[state] = true;
+            pending.extend(
+                self.edges.iter().filter_map(&step).filter(|(from, _)| *from == state).map(|(_, to)| to),
+            );
+        }
+        seen
+    }
+
+    fn states(&self, wanted: impl Fn(usize) -> bool) -> Vec<StateIx> {
+        (0..self.flow.states.len()).filter(|state| wanted(*state)).map(to_ix).collect()
+    }
+}
+
+/// Returns the groups of nodes that lie on a common cycle, each in order, the groups by their first node.
+pub(crate) fn cycles(nodes: usize, pairs: impl IntoIterator<Item = (usize, usize)>) -> Vec<Vec<usize>> {
+    let mut graph: DiGraph<(), ()> = DiGraph::new();
+    for _ in 0..nodes {
+        graph.add_node(());
+    }
+    for (from, to) in pairs {
+        graph.update_edge(NodeIndex::new(from), NodeIndex::new(to), ());
+    }
+    let groups = tarjan_scc(&graph).into_iter();
+    let mut groups: Vec<Vec<usize>> = groups
+        .filter(|group| group.len() > 1 || graph.find_edge(group[0], group[0]).is_some())
+        .map(|group| {
+            let mut group: Vec<usize> = group.into_iter().map(NodeIndex::index).collect();
+            group.sort_unstable();
+            group
+        })
+        .collect();
+    groups.sort_unstable();
+    groups
+}
+
+/// Returns the arrows that may be taken for an outcome: the innermost first, up to the first without a guard.
+pub(crate) fn taken_for<'f>(own: &'f [Arrow], scope: &'f [Arrow], outcome: Outcome) -> Vec<&'f Arrow> {
+    let mut taken = Vec::new();
+    for arrow in own.iter().chain(scope).filter(|arrow| arrow.on.iter().any(|on| covers(*on, outcome))) {
+        taken.push(arrow);
+        if arrow.guard.is_none() {
+            break;
+        }
+    }
+    taken
+}
+
+/// Whether an arrow on `on` is taken for `outcome`.
+pub(crate) fn covers(on: Outcome, outcome: Outcome) -> bool {
+    on == outcome
+        || (on == Outcome::Problem
+            && matches!(outcome, Outcome::Error(_) | Outcome::Failed | Outcome::Timeout))
+}
+
+fn moves_on(outcome: Outcome, effect: &Effect) -> bool {
+    match outcome {
+        Outcome::Message(_) | Outcome::Approve | Outcome::Answer | Outcome::Reject => true,
+        Outcome::Timeout => match effect {
+            // An activity has a deadline above zero.
+            Effect::Do(..) => true,
+            Effect::Await(wait) => passes(&wait.wait),
+            Effect::Ask(ask) => passes(&ask.wait),
+            Effect::Run(_, _, wait, _) => wait.as_ref().is_some_and(passes),
+            Effect::Each(each) => each.within.as_ref().is_some_and(passes),
+            Effect::Parallel(parallel) => parallel.within.as_ref().is_some_and(passes),
+            Effect::Wait | Effect::Spawn(_) | Effect::Choose(_) | Effect::Match(..) => false,
+        },
+        Outcome::Ok
+        | Outcome::Error(_)
+        | Outcome::Failed
+        | Outcome::Problem
+        | Outcome::Unknown
+        | Outcome::Closed
+        | Outcome::Ended
+        | Outcome::Exists
+        | Outcome::UndoFailed => false,
+    }
+}
+
+/// Whether a wait lets time pass before it is over; a time may be over already.
+fn passes(wait: &Wait) -> bool {
+    match wait {
+        Wait::Within(bound) => !is_zero(bound),
+        Wait::Until(_) | Wait::Forever => false,
+    }
+}
+
+fn is_zero(expr: &Expr) -> bool {
+    matches!(expr, Expr::Lit(Literal::Duration(0)))
+}
+
+fn is_positive(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lit(Literal::Int(value)) => *value > 0,
+        Expr::Lit(Literal::Duration(value)) => *value > 0,
+        Expr::Lit(Literal::Decimal(value)) => {
+            !value.starts_with('-') && value.bytes().any(|digit| matches!(digit, b'1'..=b'9'))
+        }
+        _ => false,
+    }
+}
+
+fn target(goal: &Goal) -> Option<usize> {
+    match goal {
+        Goal::State(to, _) => Some(to.at()),
+        Goal::Stay | Goal::End(_) | Goal::Fail(_) => None,
+    }
+}
+
+fn to_ix(state: usize) -> StateIx {
+    StateIx(u32::try_from(state).unwrap_or(u32::MAX))
+}

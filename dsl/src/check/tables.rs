@@ -1,0 +1,371 @@
+//! What is declared: the names of all files and of the standard library, with their signatures.
+//!
+//! Leaves bodies to `lower`. Invariant: an index given out here is the index of the definition in the program's tables.
+
+use std::collections::BTreeMap;
+
+use super::ty::Ty;
+use crate::diag::{FileId, TextSpan, closest};
+use crate::machine::{
+    ActivityIx, CatalogueIx, FieldDef, FlowIx, FunctionIx, RetryIx, TypeDef, TypeIx, TypeKind, VariantDef,
+};
+use crate::syntax::ast;
+
+/// A place in a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Spot {
+    pub(crate) file: FileId,
+    pub(crate) span: TextSpan,
+}
+
+/// A field of a record, variant or message, or a parameter.
+#[derive(Clone, Debug)]
+pub(crate) struct FieldSig {
+    pub(crate) name: String,
+    pub(crate) ty: Ty,
+    /// The text of its default, read anew wherever it is filled in.
+    pub(crate) default: Option<(FileId, ast::Expr)>,
+    pub(crate) spot: Spot,
+}
+
+/// One variant of a union, the fields of `with` first.
+#[derive(Clone, Debug)]
+pub(crate) struct VariantSig {
+    pub(crate) name: String,
+    pub(crate) fields: Vec<FieldSig>,
+}
+
+/// A variant as a pattern sees it: its tag, and its fields with their types.
+pub(crate) type VariantView = (String, Vec<(String, Ty)>);
+
+/// What a named type is.
+#[derive(Clone, Debug)]
+pub(crate) enum Shape {
+    Record(Vec<FieldSig>),
+    Union(Vec<VariantSig>),
+    Error(Vec<FieldSig>),
+}
+
+/// A record, union, error or the result of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct TypeSig {
+    pub(crate) name: String,
+    pub(crate) shape: Shape,
+    pub(crate) spot: Spot,
+}
+
+/// An activity.
+#[derive(Clone, Debug)]
+pub(crate) struct ActivitySig {
+    pub(crate) name: String,
+    pub(crate) params: Vec<FieldSig>,
+    pub(crate) result: Ty,
+    pub(crate) raises: Vec<TypeIx>,
+    /// Whether nobody may know if it happened: `once` and `from`.
+    pub(crate) doubtful: bool,
+    /// Whether a doubt waits for a person.
+    pub(crate) unknown_holds: bool,
+}
+
+/// A function.
+#[derive(Clone, Debug)]
+pub(crate) struct FunctionSig {
+    pub(crate) params: Vec<FieldSig>,
+    pub(crate) result: Ty,
+    pub(crate) spot: Spot,
+}
+
+/// A flow.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowSig {
+    pub(crate) name: String,
+    pub(crate) params: Vec<FieldSig>,
+    pub(crate) result: Ty,
+    pub(crate) raises: Vec<TypeIx>,
+    pub(crate) emits: Option<Ty>,
+    pub(crate) spot: Spot,
+}
+
+/// What a name with a capital stands for among types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UpperName {
+    /// A record, union or error.
+    Type(TypeIx),
+    /// A flow; as a type it is its result.
+    Flow(FlowIx),
+}
+
+/// What a name in lower case stands for among declarations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LowerName {
+    Activity(ActivityIx),
+    Function(FunctionIx),
+    Catalogue(CatalogueIx),
+}
+
+/// Who asks for a name: the files see the standard library, which sees only itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Layer {
+    Library,
+    Files,
+}
+
+/// All declarations.
+#[derive(Debug, Default)]
+pub(crate) struct Tables {
+    pub(crate) types: Vec<TypeSig>,
+    pub(crate) activities: Vec<ActivitySig>,
+    pub(crate) functions: Vec<FunctionSig>,
+    pub(crate) flows: Vec<FlowSig>,
+    pub(crate) upper: BTreeMap<(Layer, String), (UpperName, Spot)>,
+    pub(crate) lower: BTreeMap<(Layer, String), (LowerName, Spot)>,
+    pub(crate) retries: BTreeMap<String, (RetryIx, Spot)>,
+    /// The number of the first file of the standard library.
+    pub(crate) library_from: u32,
+}
+
+impl Tables {
+    pub(crate) fn upper(&self, layer: Layer, name: &str) -> Option<UpperName> {
+        let own = self.upper.get(&(layer, name.to_owned()));
+        own.or_else(|| self.upper.get(&(Layer::Library, name.to_owned()))).map(|(found, _)| *found)
+    }
+
+    pub(crate) fn lower(&self, layer: Layer, name: &str) -> Option<LowerName> {
+        let own = self.lower.get(&(layer, name.to_owned()));
+        own.or_else(|| self.lower.get(&(Layer::Library, name.to_owned()))).map(|(found, _)| *found)
+    }
+
+    pub(crate) fn error(&self, layer: Layer, name: &str) -> Option<TypeIx> {
+        match self.upper(layer, name)? {
+            UpperName::Type(ix) => matches!(self.types[ix.at()].shape, Shape::Error(_)).then_some(ix),
+            UpperName::Flow(_) => None,
+        }
+    }
+
+    pub(crate) fn is_error(&self, ix: TypeIx) -> bool {
+        matches!(self.types[ix.at()].shape, Shape::Error(_))
+    }
+
+    /// The nearest declared name with a capital that `wanted` accepts.
+    pub(crate) fn near_upper(&self, name: &str, wanted: impl Fn(UpperName) -> bool) -> Option<&str> {
+        let names =
+            self.upper.iter().filter(|(_, (found, _))| wanted(*found)).map(|((_, name), _)| name.as_str());
+        closest(name, names)
+    }
+
+    /// The nearest declared name in lower case that `wanted` accepts.
+    pub(crate) fn near_lower(&self, name: &str, wanted: impl Fn(LowerName) -> bool) -> Option<&str> {
+        let names =
+            self.lower.iter().filter(|(_, (found, _))| wanted(*found)).map(|((_, name), _)| name.as_str());
+        closest(name, names)
+    }
+
+    /// The unions in sight that have a variant of this name, with its position.
+    pub(crate) fn unions_with(&self, layer: Layer, variant: &str) -> Vec<(TypeIx, usize)> {
+        let mut found = Vec::new();
+        for (at, def) in self.types.iter().enumerate() {
+            let in_sight = layer == Layer::Files || self.layer_of(def.spot.file) == Layer::Library;
+            let Shape::Union(variants) = &def.shape else { continue };
+            let position = variants.iter().position(|one| one.name == variant);
+            if let (true, Some(position)) = (in_sight, position) {
+                found.push((TypeIx(u32::try_from(at).unwrap_or(u32::MAX)), position));
+            }
+        }
+        found
+    }
+
+    /// The nearest name that builds a value.
+    pub(crate) fn near_constructor(&self, name: &str) -> Option<&str> {
+        let mut known = Vec::new();
+        for def in &self.types {
+            match &def.shape {
+                Shape::Record(_) | Shape::Error(_) => known.push(def.name.as_str()),
+                Shape::Union(variants) => known.extend(variants.iter().map(|one| one.name.as_str())),
+            }
+        }
+        closest(name, known)
+    }
+
+    /// Which layer a file belongs to: the standard library's files are numbered after all others.
+    pub(crate) fn layer_of(&self, file: FileId) -> Layer {
+        if file.0 >= self.library_from { Layer::Library } else { Layer::Files }
+    }
+
+    /// A type of the standard library.
+    pub(crate) fn library_type(&self, name: &str) -> Ty {
+        match self.upper.get(&(Layer::Library, name.to_owned())) {
+            Some((UpperName::Type(ix), _)) => Ty::Named(*ix),
+            Some((UpperName::Flow(_), _)) | None => unreachable!("the standard library declares `{name}`"),
+        }
+    }
+
+    /// The types as a machine stores them, without defaults: enough for schemas.
+    pub(crate) fn stored_types(&self) -> Vec<TypeDef> {
+        let fields = |all: &[FieldSig]| -> Vec<FieldDef> {
+            all.iter()
+                .map(|one| FieldDef { name: one.name.clone(), ty: one.ty.stored(), default: None })
+                .collect()
+        };
+        let stored = |def: &TypeSig| {
+            let kind = match &def.shape {
+                Shape::Record(all) => TypeKind::Record(fields(all)),
+                Shape::Error(all) => TypeKind::Error(fields(all)),
+                Shape::Union(variants) => TypeKind::Union(
+                    variants
+                        .iter()
+                        .map(|one| VariantDef { name: one.name.clone(), fields: fields(&one.fields) })
+                        .collect(),
+                ),
+            };
+            TypeDef { name: def.name.clone(), kind }
+        };
+        self.types.iter().map(stored).collect()
+    }
+
+    /// Whether a type holds a secret, by itself or in its fields.
+    pub(crate) fn holds_secret(&self, ty: &Ty) -> bool {
+        self.holds_secret_below(ty, &mut Vec::new())
+    }
+
+    fn holds_secret_below(&self, ty: &Ty, seen: &mut Vec<TypeIx>) -> bool {
+        match ty {
+            Ty::Named(ix) if seen.contains(ix) => false,
+            Ty::Named(ix) => {
+                seen.push(*ix);
+                self.types[ix.at()].all_fields().any(|field| self.holds_secret_below(&field.ty, seen))
+            }
+            Ty::List(of)
+            | Ty::Map(of)
+            | Ty::Option(of)
+            | Ty::Approved(of)
+            | Ty::Slot(of)
+            | Ty::Verdict(of) => self.holds_secret_below(of, seen),
+            ty => ty.holds_secret(),
+        }
+    }
+
+    /// The type as it is written.
+    pub(crate) fn show(&self, ty: &Ty) -> String {
+        let of = |word: &str, of: &Ty| format!("{word}<{}>", self.show(of));
+        match ty {
+            Ty::Unknown => "?".to_owned(),
+            Ty::Problem => "Problem".to_owned(),
+            Ty::List(item) => of("list", item),
+            Ty::Map(item) => of("map", item),
+            Ty::Option(item) => format!("{}?", self.show(item)),
+            Ty::Named(ix) => self.types[ix.at()].name.clone(),
+            Ty::Approved(item) => of("approved", item),
+            Ty::Slot(item) => of("Slot", item),
+            Ty::Verdict(item) => of("Verdict", item),
+            Ty::Doubt(item) => of("doubt", item),
+            Ty::Handle(ix) => format!("handle<{}>", self.flows[ix.at()].name),
+            Ty::Payload(fields) => {
+                let fields: Vec<String> =
+                    fields.iter().map(|(name, ty)| format!("{name}: {}", self.show(ty))).collect();
+                format!("{{ {} }}", fields.join(", "))
+            }
+            Ty::Nothing
+            | Ty::Text
+            | Ty::Int
+            | Ty::Float
+            | Ty::Decimal
+            | Ty::Bool
+            | Ty::Time
+            | Ty::Duration
+            | Ty::Bytes
+            | Ty::Json
+            | Ty::Secret => ty.scalar_word().unwrap_or("?").to_owned(),
+        }
+    }
+
+    /// The fields of a value of this type: name and type; of a union those that all variants share.
+    pub(crate) fn fields(&self, ty: &Ty) -> Vec<(String, Ty)> {
+        match ty {
+            Ty::Named(ix) => self.types[ix.at()].shared_fields(),
+            Ty::Payload(fields) => fields.as_ref().clone(),
+            Ty::Problem => problem_fields(),
+            Ty::Doubt(_) => owned(&[("text", Ty::Text), ("kind", Ty::Text), ("activity", Ty::Text)]),
+            Ty::Approved(of) => {
+                let mut all = owned(&[("value", (**of).clone()), ("by", Ty::list(Ty::Text))]);
+                all.extend(self.fields(of));
+                all
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The variants of a value of this type: tag and fields.
+    pub(crate) fn variants(&self, ty: &Ty) -> Option<Vec<VariantView>> {
+        let plain = |name: &str, fields: &[(&str, &Ty)]| {
+            let fields = fields.iter().map(|(name, ty)| ((*name).to_owned(), (*ty).clone()));
+            (name.to_owned(), fields.collect())
+        };
+        match ty {
+            Ty::Named(ix) => match &self.types[ix.at()].shape {
+                Shape::Union(variants) => Some(
+                    variants.iter().map(|one| (one.name.clone(), names_and_types(&one.fields))).collect(),
+                ),
+                Shape::Record(_) | Shape::Error(_) => None,
+            },
+            Ty::Slot(of) => Some(vec![
+                plain("Done", &[("value", of)]),
+                plain("Failed", &[("error", &Ty::Problem)]),
+                plain("Cut", &[]),
+                plain("NotStarted", &[]),
+            ]),
+            Ty::Verdict(of) => Some(vec![
+                plain("Happened", &[("result", of)]),
+                plain("NotHappened", &[]),
+                plain("CannotTell", &[]),
+            ]),
+            _ => None,
+        }
+    }
+}
+
+/// The fields of `Problem`, in declared order.
+pub(crate) fn problem_fields() -> Vec<(String, Ty)> {
+    owned(&[
+        ("text", Ty::Text),
+        ("kind", Ty::Text),
+        ("activity", Ty::option(Ty::Text)),
+        ("retry_after", Ty::option(Ty::Duration)),
+        ("attempts", Ty::Int),
+    ])
+}
+
+fn owned(fields: &[(&str, Ty)]) -> Vec<(String, Ty)> {
+    fields.iter().map(|(name, ty)| ((*name).to_owned(), ty.clone())).collect()
+}
+
+impl TypeSig {
+    /// Every field of every variant.
+    pub(crate) fn all_fields(&self) -> Box<dyn Iterator<Item = &FieldSig> + '_> {
+        match &self.shape {
+            Shape::Record(fields) | Shape::Error(fields) => Box::new(fields.iter()),
+            Shape::Union(variants) => Box::new(variants.iter().flat_map(|variant| &variant.fields)),
+        }
+    }
+
+    fn shared_fields(&self) -> Vec<(String, Ty)> {
+        match &self.shape {
+            Shape::Record(fields) | Shape::Error(fields) => names_and_types(fields),
+            Shape::Union(variants) => {
+                let Some((first, rest)) = variants.split_first() else { return Vec::new() };
+                let shared = |field: &&FieldSig| {
+                    rest.iter().all(|one| one.fields.iter().any(|f| f.name == field.name && f.ty == field.ty))
+                };
+                first
+                    .fields
+                    .iter()
+                    .filter(shared)
+                    .map(|field| (field.name.clone(), field.ty.clone()))
+                    .collect()
+            }
+        }
+    }
+}
+
+pub(crate) fn names_and_types(fields: &[FieldSig]) -> Vec<(String, Ty)> {
+    fields.iter().map(|field| (field.name.clone(), field.ty.clone())).collect()
+}

@@ -1,0 +1,368 @@
+//! Calls: functions, builtins, folds, and what looks like a method (`T.from(v)`, `T.schema`, `dev.allow(call)`).
+//!
+//! Leaves the signatures of builtins to `lower::builtins`. Invariant: arguments of a lowered call stand in the order of the
+//! parameters, with defaults filled in.
+
+use super::expr::Typed;
+use super::scope::Scope;
+use super::word::Word;
+use crate::check::tables::{FieldSig, LowerName, UpperName};
+use crate::check::ty::Ty;
+use crate::diag::TextSpan;
+use crate::diag::catalogue::{names, types};
+use crate::limits::DEFAULTS_WITHIN_MAX;
+use crate::machine::{CatalogueIx, Expr, Fold, Literal};
+use crate::schema;
+use crate::syntax::ast::{self, AstNode as _};
+
+/// The folds by their words.
+const FOLDS: &[(&str, Fold)] = &[
+    ("count", Fold::Count),
+    ("sum", Fold::Sum),
+    ("any", Fold::Any),
+    ("all", Fold::All),
+    ("first", Fold::First),
+    ("last", Fold::Last),
+];
+
+impl Scope<'_> {
+    pub(crate) fn call(&mut self, of: &ast::Call, want: Option<&Ty>) -> Typed {
+        let (Some(name), Some(args)) = (of.function().map(Word::from), of.args()) else {
+            return Typed::unknown();
+        };
+        let word = name.text();
+        if let Some((_, fold)) = FOLDS.iter().find(|(one, _)| *one == word) {
+            return self.fold(*fold, &name, &args, want);
+        }
+        match self.tables.lower(self.layer, &word) {
+            Some(LowerName::Function(ix)) => {
+                let signature = &self.tables.functions[ix.at()];
+                let (params, result) = (&signature.params, signature.result.clone());
+                let args = self.args(params, Some(&args), &word, name.span());
+                Typed::new(Expr::Call(ix, args), result)
+            }
+            Some(LowerName::Activity(_)) => {
+                let message = format!("`{word}` is an activity: only a state's `do` can call it");
+                let diagnostic = self.error(names::UNKNOWN_NAME, name.span(), message);
+                self.report(diagnostic);
+                Typed::unknown()
+            }
+            Some(LowerName::Catalogue(_)) | None => self.builtin(&name, &args, want),
+        }
+    }
+
+    /// `count(… for …)` and its like.
+    fn fold(&mut self, fold: Fold, name: &Word, args: &ast::ArgList, want: Option<&Ty>) -> Typed {
+        let (Some(for_in), Some(body)) = (args.for_in(), args.args().next().and_then(|arg| arg.value()))
+        else {
+            let word = name.text();
+            let diagnostic =
+                self.error(types::WRONG_ARGUMENT, args.span(), format!("`{word}` goes over a list or a map"));
+            self.report(diagnostic.expected(format!("`{word}(… for x in xs)`")));
+            return Typed::unknown();
+        };
+        let mark = self.enter();
+        let over = Box::new(self.for_in(&for_in));
+        let typed = match fold {
+            Fold::Any | Fold::All => Typed::new(self.expr_as(&body, &Ty::Bool), Ty::Bool),
+            Fold::First | Fold::Last | Fold::Sum => self.expr(&body, want.map(Ty::present)),
+            Fold::Count | Fold::SumDecimal | Fold::SumDuration | Fold::SumFloat => self.expr(&body, None),
+        };
+        self.leave(mark);
+        let (fold, ty) = match fold {
+            Fold::Count => (Fold::Count, Ty::Int),
+            Fold::Any | Fold::All => (fold, Ty::Bool),
+            Fold::First | Fold::Last => (fold, Ty::option(typed.ty)),
+            Fold::Sum | Fold::SumDecimal | Fold::SumDuration | Fold::SumFloat => match &typed.ty {
+                Ty::Int => (Fold::Sum, Ty::Int),
+                Ty::Decimal => (Fold::SumDecimal, Ty::Decimal),
+                Ty::Duration => (Fold::SumDuration, Ty::Duration),
+                Ty::Float => (Fold::SumFloat, Ty::Float),
+                Ty::Unknown => (Fold::Sum, Ty::Unknown),
+                found => {
+                    let found = found.clone();
+                    self.report_mismatch_text(&found, "a number or a duration", body.span());
+                    (Fold::Sum, Ty::Unknown)
+                }
+            },
+        };
+        Typed::new(Expr::Fold(fold, over, Box::new(typed.expr)), ty)
+    }
+
+    /// The arguments of a call in the order of the parameters.
+    pub(crate) fn args(
+        &mut self,
+        params: &[FieldSig],
+        args: Option<&ast::ArgList>,
+        callee: &str,
+        span: TextSpan,
+    ) -> Vec<Expr> {
+        let given: Vec<ast::Arg> = args.map(|args| args.args().collect()).unwrap_or_default();
+        let mut values: Vec<Option<Expr>> = vec![None; params.len()];
+        let (mut named, mut extra) = (false, None);
+        for (at, arg) in given.iter().enumerate() {
+            let Some(value) = arg.value() else { continue };
+            let position = match arg.name() {
+                Some(name) => {
+                    named = true;
+                    self.named_argument(params, &name.into(), callee)
+                }
+                None if named => {
+                    let message = "an argument by position cannot follow one by name";
+                    let diagnostic = self.error(types::WRONG_ARGUMENT, arg.span(), message);
+                    self.report(diagnostic);
+                    None
+                }
+                None if at < params.len() => Some(at),
+                None => {
+                    extra = extra.or(Some(arg.span()));
+                    None
+                }
+            };
+            let Some(position) = position else {
+                self.expr(&value, None);
+                continue;
+            };
+            let param = &params[position];
+            let lowered = self.expr_as(&value, &param.ty);
+            if values[position].replace(lowered).is_some() {
+                let message = format!("`{}` has a value already", param.name);
+                let diagnostic = self.error(types::WRONG_ARGUMENT, arg.span(), message);
+                self.report(diagnostic);
+            }
+        }
+        let span = args.map_or(span, |args| args.span());
+        self.report_extra(params, extra, given.len(), callee);
+        self.filled(params, values, callee, span)
+    }
+
+    fn named_argument(&mut self, params: &[FieldSig], name: &Word, callee: &str) -> Option<usize> {
+        let word = name.text();
+        let found = params.iter().position(|param| param.name == word);
+        if found.is_none() {
+            let near = crate::diag::closest(&word, params.iter().map(|param| param.name.as_str()));
+            let message = format!("`{callee}` has no parameter `{word}`");
+            self.report_unknown(types::WRONG_ARGUMENT, name.span(), message, near);
+        }
+        found
+    }
+
+    fn report_extra(&mut self, params: &[FieldSig], extra: Option<TextSpan>, given: usize, callee: &str) {
+        if let Some(extra) = extra {
+            let message = format!("`{callee}` takes {}, not {given}", counted(params.len(), "argument"));
+            let diagnostic = self.error(types::WRONG_COUNT, extra, message);
+            self.report(diagnostic.expected(listed(params)));
+        }
+    }
+
+    /// Fills in defaults, and reports what has neither a value nor a default.
+    fn filled(
+        &mut self,
+        params: &[FieldSig],
+        values: Vec<Option<Expr>>,
+        callee: &str,
+        span: TextSpan,
+    ) -> Vec<Expr> {
+        let mut missing = Vec::new();
+        let filled = params.iter().zip(values).map(|(param, value)| match (value, &param.default) {
+            (Some(value), _) => value,
+            (None, Some(_)) => self.default_of(param),
+            (None, None) => {
+                missing.push(format!("`{}`", param.name));
+                Typed::unknown().expr
+            }
+        });
+        let filled = filled.collect();
+        if !missing.is_empty() {
+            let message = format!("`{callee}` also needs {}", missing.join(", "));
+            let diagnostic = self.error(types::WRONG_COUNT, span, message);
+            self.report(diagnostic.expected(listed(params)));
+        }
+        filled
+    }
+
+    /// The default of a field or parameter, read anew at the place where it is filled in. Its mistakes are reported where it
+    /// is declared.
+    pub(crate) fn default_of(&mut self, field: &FieldSig) -> Expr {
+        let Some((file, default)) = &field.default else { return Expr::Lit(Literal::None) };
+        if self.defaults >= DEFAULTS_WITHIN_MAX {
+            return Typed::unknown().expr;
+        }
+        let mut unheard = Vec::new();
+        let layer = self.tables.layer_of(*file);
+        let mut scope = Scope::new(self.tables, layer, *file, &mut unheard);
+        scope.constant = true;
+        scope.defaults = self.defaults + 1;
+        scope.expr_as(default, &field.ty)
+    }
+
+    /// `base.name`, `base.name(args)`.
+    pub(crate) fn field(&mut self, of: &ast::FieldExpr, want: Option<&Ty>) -> Typed {
+        let (Some(base), Some(name)) = (of.value(), of.field().map(Word::from)) else {
+            return Typed::unknown();
+        };
+        if let Some(typed) = self.special(&base, &name, of.args().as_ref()) {
+            return typed;
+        }
+        if let Some(args) = of.args() {
+            let message = format!("there are no methods: `{}` is no function of a value", name.text());
+            let diagnostic = self.error(names::UNKNOWN_NAME, name.span(), message);
+            self.report(diagnostic.hint(format!("write it as a function: `{}(…)`", name.text())));
+            args.args().filter_map(|arg| arg.value()).for_each(|arg| drop(self.expr(&arg, None)));
+            return Typed::unknown();
+        }
+        let _ = want;
+        let typed = self.expr(&base, None);
+        self.field_of(typed, &name)
+    }
+
+    fn field_of(&mut self, typed: Typed, name: &Word) -> Typed {
+        let word = name.text();
+        if typed.ty.is_unknown() {
+            return Typed::unknown();
+        }
+        if let Ty::Approved(of) = &typed.ty
+            && word != "value"
+            && word != "by"
+        {
+            let value = Expr::Field(Box::new(typed.expr), "value".to_owned());
+            return self.field_of(Typed::new(value, of.as_ref().clone()), name);
+        }
+        let fields = self.tables.fields(&typed.ty);
+        if let Some((_, ty)) = fields.iter().find(|(one, _)| *one == word) {
+            return Typed::new(Expr::Field(Box::new(typed.expr), word), ty.clone());
+        }
+        self.report_no_field(&typed.ty, name, &fields);
+        Typed::unknown()
+    }
+
+    fn report_no_field(&mut self, ty: &Ty, name: &Word, fields: &[(String, Ty)]) {
+        let (word, shown) = (name.text(), self.tables.show(ty));
+        let message = format!("`{shown}` has no field `{word}`");
+        let hint = match ty {
+            Ty::Option(_) => Some(
+                "it may be `none`: give a value for that case with `?? …`, or look with `if … as x`"
+                    .to_owned(),
+            ),
+            Ty::Json => Some(format!(
+                "JSON has no fields until it is narrowed: `T.from(…)` gives `T?`; `{word}` may be a field of T"
+            )),
+            Ty::Named(_)
+                if self.tables.variants(ty).is_some_and(|all| {
+                    all.iter().any(|(_, fields)| fields.iter().any(|(one, _)| *one == word))
+                }) =>
+            {
+                Some("only some variants have it: use `match`, `is` or an arm".to_owned())
+            }
+            _ => None,
+        };
+        let code = if *ty == Ty::Json { types::DYNAMIC_JSON } else { names::UNKNOWN_FIELD };
+        match hint {
+            Some(hint) => {
+                let diagnostic = self.error(code, name.span(), message);
+                self.report(diagnostic.hint(hint));
+            }
+            None => {
+                let near = crate::diag::closest(&word, fields.iter().map(|(one, _)| one.as_str()));
+                self.report_unknown(code, name.span(), message, near);
+            }
+        }
+    }
+
+    /// `T.from(v)`, `T.schema`, `dev.schemas`, `dev.allow(call)`.
+    fn special(&mut self, base: &ast::Expr, name: &Word, args: Option<&ast::ArgList>) -> Option<Typed> {
+        let word = name.text();
+        match base {
+            ast::Expr::Construct(construct) if construct.init_list().is_none() => {
+                let path = construct.path()?;
+                let named = path.last().filter(|_| path.qualifier().is_none())?;
+                let ty = match self.tables.upper(self.layer, &named.text) {
+                    Some(UpperName::Type(ix)) => Ty::Named(ix),
+                    Some(UpperName::Flow(ix)) => self.tables.flows[ix.at()].result.clone(),
+                    None if named.text == "Problem" => Ty::Problem,
+                    None => return None,
+                };
+                self.of_type(&ty, &word, name, args)
+            }
+            ast::Expr::Name(named) => {
+                let named = named.name()?;
+                if self.find(&named.text()).is_some() {
+                    return None;
+                }
+                match self.tables.lower(self.layer, &named.text()) {
+                    Some(LowerName::Catalogue(ix)) => Some(self.of_catalogue(ix, name, args)),
+                    Some(LowerName::Activity(_) | LowerName::Function(_)) => None,
+                    None => {
+                        let ty = Ty::scalar(&named.text())?;
+                        self.of_type(&ty, &word, name, args)
+                    }
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn of_type(&mut self, ty: &Ty, word: &str, name: &Word, args: Option<&ast::ArgList>) -> Option<Typed> {
+        match (word, args) {
+            ("from", Some(args)) => {
+                let json = self.only_arg(args, &Ty::Json, "from")?;
+                Some(Typed::new(Expr::FromJson(ty.stored(), Box::new(json)), Ty::option(ty.clone())))
+            }
+            ("schema", None) => {
+                let schema = schema::of_type(&self.tables.stored_types(), &ty.stored());
+                Some(Typed::new(Expr::Lit(Literal::Json(schema.to_string())), Ty::Json))
+            }
+            _ => {
+                let message = format!("a type has no `{word}`");
+                let diagnostic = self.error(names::UNKNOWN_FIELD, name.span(), message);
+                self.report(diagnostic.expected("`T.from(json)` or `T.schema`"));
+                Some(Typed::unknown())
+            }
+        }
+    }
+
+    fn of_catalogue(&mut self, ix: CatalogueIx, name: &Word, args: Option<&ast::ArgList>) -> Typed {
+        match (name.text().as_str(), args) {
+            ("schemas", None) => {
+                Typed::new(Expr::Schemas(ix), Ty::list(self.tables.library_type("ToolSchema")))
+            }
+            ("allow", Some(args)) => {
+                let call = self.tables.library_type("ToolCall");
+                let Some(arg) = self.only_arg(args, &call, "allow") else { return Typed::unknown() };
+                Typed::new(Expr::Allow(ix, Box::new(arg)), Ty::option(Ty::Approved(Box::new(call))))
+            }
+            (word, _) => {
+                let message = format!("a catalogue has no `{word}`");
+                let diagnostic = self.error(names::UNKNOWN_FIELD, name.span(), message);
+                self.report(diagnostic.expected("`schemas` or `allow(call)`"));
+                Typed::unknown()
+            }
+        }
+    }
+
+    /// The argument of something that takes exactly one.
+    pub(crate) fn only_arg(&mut self, args: &ast::ArgList, want: &Ty, callee: &str) -> Option<Expr> {
+        let given: Vec<ast::Expr> = args.args().filter_map(|arg| arg.value()).collect();
+        let [arg] = given.as_slice() else {
+            let message = format!("`{callee}` takes 1 argument, not {}", given.len());
+            let diagnostic = self.error(types::WRONG_COUNT, args.span(), message);
+            self.report(diagnostic);
+            return None;
+        };
+        Some(self.expr_as(arg, want))
+    }
+}
+
+/// `1 argument`, `2 arguments`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+/// The parameters as a message shows them.
+fn listed(params: &[FieldSig]) -> String {
+    let names: Vec<String> = params
+        .iter()
+        .map(|param| if param.default.is_some() { format!("{}?", param.name) } else { param.name.clone() })
+        .collect();
+    format!("`({})`", names.join(", "))
+}

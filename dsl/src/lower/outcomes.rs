@@ -1,0 +1,386 @@
+//! What arrows say of outcomes: which they name, what these bring along, and whether every outcome has an arrow.
+//!
+//! Leaves the set of possible outcomes to `check::outcomes`. Invariant: after [`Scope::check_coverage`] without a mistake every
+//! possible outcome is taken by exactly one arrow whose guard holds.
+
+use super::arrows::OwnArrow;
+use super::flows::FlowCx;
+use super::scope::Scope;
+use super::word::Word;
+use crate::check::graph::covers;
+use crate::check::tables::names_and_types;
+use crate::check::ty::Ty;
+use crate::diag::TextSpan;
+use crate::diag::catalogue::{effects, flows, later, names};
+use crate::machine::{Arrow, Bind, MessageIx, Outcome, Payload, Slot};
+use crate::syntax::ast::{self, AstNode as _};
+
+/// What an effect can lead to and what its outcomes bring along.
+#[derive(Clone, Debug)]
+pub(crate) struct EffectInfo {
+    /// The closed set.
+    pub(crate) possible: Vec<Outcome>,
+    /// What a good outcome brings along.
+    pub(crate) ok: Ty,
+    /// The variable of the result and its slot.
+    pub(crate) result: Option<(String, Slot)>,
+    /// What the variable holds on other outcomes; groups only.
+    pub(crate) partial: Option<Ty>,
+    /// Whether the effect never waits.
+    pub(crate) transient: bool,
+    /// Whether it is an activity: a timeout of one is a `Problem`.
+    pub(crate) activity: bool,
+    /// Whether a doubt waits for a person, so that it needs no arrow.
+    pub(crate) doubt_holds: bool,
+    /// Whether the effect is not known because of a mistake; then nothing is said about its arrows.
+    pub(crate) unknown: bool,
+}
+
+impl EffectInfo {
+    /// A state that only waits for messages and timers.
+    pub(crate) fn nothing() -> EffectInfo {
+        EffectInfo {
+            possible: Vec::new(),
+            ok: Ty::Nothing,
+            result: None,
+            partial: None,
+            transient: false,
+            activity: false,
+            doubt_holds: true,
+            unknown: false,
+        }
+    }
+
+    /// Whether the outcome is the one that a member of a group ends well with.
+    pub(crate) fn is_good(&self, outcome: Outcome) -> bool {
+        matches!(outcome, Outcome::Ok | Outcome::Approve | Outcome::Answer)
+    }
+}
+
+/// The outcomes with a word of their own.
+const WORDS: &[(&str, Outcome)] = &[
+    ("ok", Outcome::Ok),
+    ("failed", Outcome::Failed),
+    ("timeout", Outcome::Timeout),
+    ("problem", Outcome::Problem),
+    ("unknown", Outcome::Unknown),
+    ("closed", Outcome::Closed),
+    ("approve", Outcome::Approve),
+    ("answer", Outcome::Answer),
+    ("reject", Outcome::Reject),
+    ("ended", Outcome::Ended),
+    ("exists", Outcome::Exists),
+    ("undo_failed", Outcome::UndoFailed),
+];
+
+/// The outcome names of an arrow, each with its place.
+pub(crate) type Named = Vec<(Outcome, TextSpan)>;
+
+impl Scope<'_> {
+    /// Reads the outcomes of an arrow of a state (`info`) or of the flow (no `info`).
+    pub(crate) fn outcome_names(
+        &mut self,
+        cx: &FlowCx<'_>,
+        of: &ast::Outcomes,
+        info: Option<&EffectInfo>,
+    ) -> Named {
+        let mut all = Named::new();
+        for written in of.names() {
+            let Some(name) = written.name().map(Word::from) else { continue };
+            if let Some(prefix) = written.qualifier() {
+                let message = "only the regions of `parallel` have outcomes of their own";
+                let diagnostic = self.error(flows::IMPOSSIBLE, prefix.span(), message);
+                self.report(diagnostic);
+                continue;
+            }
+            let Some(outcome) = self.outcome_named(cx, &name, info) else { continue };
+            if all.iter().any(|(before, _)| *before == outcome) {
+                let message = format!("`{}` stands here twice", name.text());
+                let diagnostic = self.error(flows::NEVER_TAKEN, name.span(), message);
+                self.report(diagnostic);
+                continue;
+            }
+            if let Some(info) = info {
+                self.check_possible(cx, outcome, &name, info);
+            }
+            all.push((outcome, name.span()));
+        }
+        all
+    }
+
+    fn outcome_named(&mut self, cx: &FlowCx<'_>, name: &Word, info: Option<&EffectInfo>) -> Option<Outcome> {
+        let word = name.text();
+        if let Some((_, outcome)) = WORDS.iter().find(|(one, _)| *one == word) {
+            return self.in_this_version(*outcome, name);
+        }
+        let message = cx.names.message(&word).map(Outcome::Message);
+        let error = self.tables.error(self.layer, &word).map(Outcome::Error);
+        // A message and an error may have one name; what the effect can lead to decides.
+        let possible = |outcome: &Outcome| info.is_some_and(|info| info.possible.contains(outcome));
+        let found = error.filter(possible).or(message).or(error);
+        if found.is_none() {
+            let known = WORDS.iter().map(|(one, _)| *one);
+            let messages = cx.names.messages.iter().map(|message| message.name.as_str());
+            let near = crate::diag::closest(&word, known.chain(messages)).map(str::to_owned);
+            let tables = self.tables;
+            let is_error =
+                |found| matches!(found, crate::check::tables::UpperName::Type(ix) if tables.is_error(ix));
+            let near = near.or_else(|| tables.near_upper(&word, is_error).map(str::to_owned));
+            let text = format!("there is no outcome, error or message `{word}`");
+            self.report_unknown(names::UNKNOWN_ERROR, name.span(), text, near.as_deref());
+        }
+        found
+    }
+
+    fn in_this_version(&mut self, outcome: Outcome, name: &Word) -> Option<Outcome> {
+        let code = match outcome {
+            Outcome::Ended | Outcome::Exists => later::SPAWN,
+            Outcome::UndoFailed => later::SAGA,
+            Outcome::Ok
+            | Outcome::Error(_)
+            | Outcome::Failed
+            | Outcome::Timeout
+            | Outcome::Problem
+            | Outcome::Unknown
+            | Outcome::Message(_)
+            | Outcome::Closed
+            | Outcome::Approve
+            | Outcome::Answer
+            | Outcome::Reject => return Some(outcome),
+        };
+        let diagnostic = self.error(code, name.span(), format!("`{}` is not in this version", name.text()));
+        self.report(diagnostic);
+        None
+    }
+
+    fn check_possible(&mut self, cx: &FlowCx<'_>, outcome: Outcome, name: &Word, info: &EffectInfo) {
+        let possible = match outcome {
+            _ if info.unknown => true,
+            Outcome::Message(_) => !info.transient,
+            Outcome::Problem => info.possible.iter().any(|one| covers(Outcome::Problem, *one)),
+            outcome => info.possible.contains(&outcome),
+        };
+        if possible {
+            return;
+        }
+        let all: Vec<String> =
+            info.possible.iter().map(|one| format!("`{}`", self.outcome_word(cx, *one))).collect();
+        let message = format!("this state cannot lead to `{}`", name.text());
+        let diagnostic = self.error(flows::IMPOSSIBLE, name.span(), message);
+        self.report(if all.is_empty() {
+            diagnostic.expected("messages of the flow only")
+        } else {
+            diagnostic.expected(format!("{}, or messages of the flow", all.join(", ")))
+        });
+    }
+
+    /// An outcome as it is written.
+    pub(crate) fn outcome_word(&self, cx: &FlowCx<'_>, outcome: Outcome) -> String {
+        match outcome {
+            Outcome::Error(ix) => self.tables.types[ix.at()].name.clone(),
+            Outcome::Message(ix) => cx.names.messages[ix.at()].name.clone(),
+            outcome => WORDS
+                .iter()
+                .find(|(_, one)| *one == outcome)
+                .map_or_else(String::new, |(word, _)| (*word).to_owned()),
+        }
+    }
+
+    /// Brings into sight what an arrow on these outcomes brings along, and says how the kernel sees it.
+    pub(crate) fn bind_payload(
+        &mut self,
+        cx: &FlowCx<'_>,
+        of: &ast::Outcomes,
+        named: &Named,
+        info: Option<&EffectInfo>,
+    ) -> (Payload, Bind) {
+        if let Some(info) = info {
+            self.show_result(named, info);
+        }
+        let whole = of.binding();
+        let has_fields = of.fields().is_some();
+        if whole.is_none() && !has_fields {
+            return (Payload::Own, Bind::default());
+        }
+        let span = whole.as_ref().map_or_else(|| of.span(), |name| name.span());
+        let (payload, ty) =
+            if named.is_empty() { (Payload::Own, Ty::Unknown) } else { self.payload(cx, named, info, span) };
+        let owner = named.first().map_or_else(String::new, |(outcome, _)| self.outcome_word(cx, *outcome));
+        let known = self.tables.fields(&ty);
+        let fields = self.bind_fields(of.fields(), &known, ty.is_unknown(), &owner);
+        let whole = whole.map(|name| self.bind(&name.text(), ty));
+        (payload, Bind { whole, fields })
+    }
+
+    /// Brings the variable of the result into sight where it holds something.
+    fn show_result(&mut self, named: &Named, info: &EffectInfo) {
+        let Some((name, slot)) = &info.result else { return };
+        let good = |outcome: &Outcome| matches!(outcome, Outcome::Ok);
+        let read = crate::machine::Expr::Local(*slot);
+        let all_good = named.iter().all(|(outcome, _)| good(outcome));
+        match &info.partial {
+            _ if all_good => self.show(name, info.ok.clone(), read),
+            // A group's variable holds one type on a mixture only if it is the same on all of them.
+            Some(partial) if !named.iter().any(|(outcome, _)| good(outcome)) || *partial == info.ok => {
+                self.show(name, partial.clone(), read);
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    /// What outcomes bring along, for an arrow that binds it.
+    fn payload(
+        &mut self,
+        cx: &FlowCx<'_>,
+        named: &Named,
+        info: Option<&EffectInfo>,
+        span: TextSpan,
+    ) -> (Payload, Ty) {
+        if let [(outcome, _)] = named.as_slice() {
+            return self.payload_of_one(cx, *outcome, info, span);
+        }
+        let is_failure = |outcome: Outcome| {
+            covers(Outcome::Problem, outcome) || matches!(outcome, Outcome::Problem | Outcome::Unknown)
+        };
+        if named.iter().all(|(outcome, _)| is_failure(*outcome)) {
+            return (Payload::Problem, Ty::Problem);
+        }
+        let message = "these outcomes have nothing in common to bind";
+        let diagnostic = self.error(flows::CANNOT_BIND, span, message);
+        self.report(diagnostic.hint("give each of them its own arrow"));
+        (Payload::Own, Ty::Unknown)
+    }
+
+    fn payload_of_one(
+        &mut self,
+        cx: &FlowCx<'_>,
+        outcome: Outcome,
+        info: Option<&EffectInfo>,
+        span: TextSpan,
+    ) -> (Payload, Ty) {
+        let ty = match outcome {
+            Outcome::Problem => return (Payload::Problem, Ty::Problem),
+            Outcome::Failed => Ty::Problem,
+            Outcome::Error(ix) => Ty::Named(ix),
+            // In an arrow of the flow the operation may be anything, so that it is told as a problem.
+            Outcome::Timeout => match info {
+                Some(info) if !info.activity => return self.nothing_to_bind(cx, outcome, span),
+                Some(_) => Ty::Problem,
+                None => return (Payload::Problem, Ty::Problem),
+            },
+            Outcome::Unknown => Ty::Doubt(Box::new(info.map_or(Ty::Unknown, |info| info.ok.clone()))),
+            Outcome::Message(ix) => message_payload(cx, ix),
+            Outcome::Reject => Ty::payload(&[("note", Ty::Text), ("by", Ty::Text)]),
+            Outcome::Ok | Outcome::Approve | Outcome::Answer => match info {
+                Some(info) => info.ok.clone(),
+                None => {
+                    let word = self.outcome_word(cx, outcome);
+                    let message = format!("what `{word}` brings along differs from state to state");
+                    let diagnostic = self.error(flows::SCOPE_OUTCOME, span, message);
+                    self.report(diagnostic.hint("bind it in an arrow of the state"));
+                    Ty::Unknown
+                }
+            },
+            Outcome::Closed | Outcome::Ended | Outcome::Exists | Outcome::UndoFailed => {
+                return self.nothing_to_bind(cx, outcome, span);
+            }
+        };
+        (Payload::Own, ty)
+    }
+
+    fn nothing_to_bind(&mut self, cx: &FlowCx<'_>, outcome: Outcome, span: TextSpan) -> (Payload, Ty) {
+        let message = format!("`{}` brings nothing along", self.outcome_word(cx, outcome));
+        let diagnostic = self.error(flows::CANNOT_BIND, span, message);
+        self.report(diagnostic);
+        (Payload::Own, Ty::Unknown)
+    }
+
+    /// Reports arrows that are never taken, and outcomes without an arrow that is always there.
+    pub(crate) fn check_coverage(
+        &mut self,
+        cx: &FlowCx<'_>,
+        own: &[OwnArrow],
+        info: &EffectInfo,
+        span: TextSpan,
+    ) {
+        if info.unknown {
+            return;
+        }
+        self.check_never_taken(cx, own, Some(info));
+        for outcome in info.possible.iter().copied() {
+            if outcome == Outcome::Unknown && info.doubt_holds {
+                continue;
+            }
+            let all = own.iter().map(|one| &one.arrow).chain(&cx.scope_arrows);
+            let matching: Vec<&Arrow> =
+                all.filter(|arrow| arrow.on.iter().any(|on| covers(*on, outcome))).collect();
+            if matching.iter().any(|arrow| arrow.guard.is_none()) {
+                continue;
+            }
+            let word = self.outcome_word(cx, outcome);
+            let last = own.iter().rev().flat_map(|one| &one.named).find(|(on, _)| covers(*on, outcome));
+            if let (false, Some((_, at))) = (matching.is_empty(), last) {
+                let message = format!("if this condition is false, nothing takes `{word}`");
+                let diagnostic = self.error(flows::GUARDED_LAST, *at, message);
+                self.report(diagnostic.expected(format!("a last arrow `on {word}` without a condition")));
+            } else if outcome == Outcome::Unknown {
+                let message = "nobody takes care of a doubt: after a crash it may have happened or not";
+                let diagnostic = self.error(effects::UNSETTLED_DOUBT, span, message);
+                let diagnostic = diagnostic
+                    .expected("an arrow `on unknown`, or the words `unknown holds` on the activity");
+                self.report(diagnostic);
+            } else {
+                let diagnostic =
+                    self.error(flows::UNHANDLED, span, format!("nothing takes the outcome `{word}`"));
+                self.report(
+                    diagnostic.expected(format!("an arrow `on {word}`, in the state or in the flow")),
+                );
+            }
+        }
+    }
+
+    /// Reports arrows of one level that an earlier arrow always takes first.
+    pub(crate) fn check_never_taken(
+        &mut self,
+        cx: &FlowCx<'_>,
+        level: &[OwnArrow],
+        info: Option<&EffectInfo>,
+    ) {
+        for (at, OwnArrow { named, .. }) in level.iter().enumerate() {
+            let taken = |outcome: Outcome| {
+                level[..at].iter().any(|OwnArrow { arrow, .. }| {
+                    arrow.guard.is_none() && arrow.on.iter().any(|on| covers(*on, outcome))
+                })
+            };
+            for (outcome, span) in named {
+                let never = match (outcome, info) {
+                    // `problem` takes what is left; nothing is left if every failure is taken already.
+                    (Outcome::Problem, Some(info)) => {
+                        let mut failures =
+                            info.possible.iter().filter(|one| covers(Outcome::Problem, **one)).peekable();
+                        taken(Outcome::Problem)
+                            || (failures.peek().is_some() && failures.all(|one| taken(*one)))
+                    }
+                    (outcome, _) => taken(*outcome),
+                };
+                if never {
+                    let word = self.outcome_word(cx, *outcome);
+                    let message = format!("`{word}` is always taken by an earlier arrow");
+                    let diagnostic = self.error(flows::NEVER_TAKEN, *span, message);
+                    self.report(diagnostic);
+                }
+            }
+        }
+    }
+}
+
+fn message_payload(cx: &FlowCx<'_>, ix: MessageIx) -> Ty {
+    Ty::Payload(std::rc::Rc::new(names_and_types(&cx.names.messages[ix.at()].fields)))
+}
+
+/// Puts arrows on `problem` behind those on a single failure: the named one wins.
+pub(crate) fn named_first(arrows: Vec<OwnArrow>) -> Vec<OwnArrow> {
+    let (rest, named): (Vec<_>, Vec<_>) =
+        arrows.into_iter().partition(|one| one.arrow.on.contains(&Outcome::Problem));
+    named.into_iter().chain(rest).collect()
+}

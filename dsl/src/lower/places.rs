@@ -1,0 +1,82 @@
+//! Notes where the parts of flows stand while they are lowered.
+//!
+//! Leaves the map that is handed out to `crate::places`. Invariant: a part is named as the kernel names it, by its position in
+//! the machine.
+
+use std::fmt;
+
+use crate::SourceFile;
+use crate::check::tables::Spot;
+use crate::diag::LineIndex;
+use crate::machine::{FlowIx, StateIx};
+use crate::places::{PlaceEntry, PlaceLine};
+
+/// A part of a flow or state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Flow,
+    State,
+    Effect,
+    Start,
+    Arrow(usize),
+    Timer(usize),
+    Limit(usize),
+    Data(String),
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Part::Flow => f.write_str("flow"),
+            Part::State => f.write_str("state"),
+            Part::Effect => f.write_str("effect"),
+            Part::Start => f.write_str("start"),
+            Part::Arrow(at) => write!(f, "arrow {at}"),
+            Part::Timer(at) => write!(f, "timer {at}"),
+            Part::Limit(at) => write!(f, "limit {at}"),
+            Part::Data(name) => write!(f, "data {name}"),
+        }
+    }
+}
+
+/// The parts of all flows of a program.
+#[derive(Debug, Default)]
+pub(crate) struct PlaceBook {
+    entries: Vec<(FlowIx, Option<StateIx>, Part, Spot)>,
+}
+
+impl PlaceBook {
+    pub(crate) fn add(&mut self, flow: FlowIx, state: Option<StateIx>, part: Part, spot: Spot) {
+        self.entries.push((flow, state, part, spot));
+    }
+
+    /// Where a part stands.
+    pub(crate) fn spot(&self, flow: FlowIx, state: Option<StateIx>, part: &Part) -> Option<Spot> {
+        let found = self.entries.iter().find(|(f, s, p, _)| *f == flow && *s == state && p == part);
+        found.map(|(.., spot)| *spot)
+    }
+
+    /// The parts of one flow; `name_of` gives the names of its states.
+    pub(crate) fn entries_of(
+        &self,
+        flow: FlowIx,
+        flow_name: &str,
+        name_of: impl Fn(StateIx) -> String,
+        sources: &[(SourceFile, LineIndex)],
+    ) -> Vec<PlaceEntry> {
+        let own = self.entries.iter().filter(|(one, ..)| *one == flow);
+        own.filter_map(|(_, state, part, spot)| {
+            let (source, lines) = sources.get(spot.file.0 as usize)?;
+            let line = lines.position(spot.span.start, &source.text).line;
+            let snippet = source.text.lines().nth(line as usize - 1).unwrap_or_default().trim().to_owned();
+            let line = PlaceLine { file: source.name.clone(), line, snippet };
+            Some(PlaceEntry {
+                flow: flow_name.to_owned(),
+                state: state.map(&name_of),
+                part: part.to_string(),
+                line,
+            })
+        })
+        .collect()
+    }
+}
