@@ -229,6 +229,33 @@ pub enum EventKind {
     },
 }
 
+impl EventKind {
+    /// Returns its name on every surface.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            EventKind::Started(_) => "started",
+            EventKind::Forked { .. } => "forked",
+            EventKind::Configured { .. } => "configured",
+            EventKind::Done { .. } => "done",
+            EventKind::Failed { .. } => "failed",
+            EventKind::Begun { .. } => "begun",
+            EventKind::Lost { .. } => "lost",
+            EventKind::Void { .. } => "void",
+            EventKind::Handle { .. } => "handle",
+            EventKind::Settled { .. } => "settled",
+            EventKind::Released { .. } => "released",
+            EventKind::TimerFired { .. } => "timer_fired",
+            EventKind::Message { .. } => "message",
+            EventKind::Withdrawn { .. } => "withdrawn",
+            EventKind::Closed => "closed",
+            EventKind::Answered { .. } => "answered",
+            EventKind::Cancelled { .. } => "cancelled",
+            EventKind::Terminated { .. } => "terminated",
+        }
+    }
+}
+
 /// The first event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Started {

@@ -1,0 +1,109 @@
+//! Answers to questions: who may give them, and whether they fit.
+//!
+//! Invariant: an answer that names what was shown counts only if that is what the question shows now.
+
+use crate::Json;
+use crate::event::{Choice, EventKind};
+use crate::ids::OpId;
+use crate::input::Refusal;
+use crate::json::{Unknown, value_to_json};
+use crate::state::{AskWork, State, Work, free_role};
+
+/// What a person said.
+pub(super) struct Given<'a> {
+    pub(super) choice: Choice,
+    pub(super) value: Option<&'a Json>,
+    pub(super) note: &'a str,
+    pub(super) by: &'a str,
+}
+
+impl State {
+    pub(super) fn answer(
+        &self,
+        question: Option<OpId>,
+        given: &Given<'_>,
+        role: Option<&str>,
+        shown: Option<&str>,
+    ) -> Result<EventKind, Refusal> {
+        let (op, ask) = self.question_of(question)?;
+        if shown.is_some_and(|shown| shown != ask.shown) {
+            return Err(Refusal::ShownDiffers { op, shown: ask.shown.clone() });
+        }
+        let role = role_of(op, ask, given.by, role)?;
+        let invalid = |detail: &str| Err(Refusal::Invalid { detail: detail.to_owned() });
+        let wanted = match (given.choice, &ask.answer, given.value) {
+            (Choice::Approve, Some(_), _) => return invalid("the question wants a value, not a yes"),
+            (Choice::Answer, None, _) => return invalid("the question wants a yes or a no, not a value"),
+            (Choice::Approve, None, Some(_)) if !ask.editable => {
+                return invalid("what the question shows may not be edited");
+            }
+            (Choice::Approve, None, Some(value)) => Some((&ask.shown_type, value)),
+            (Choice::Answer, Some(ty), value) => Some((ty, value.unwrap_or(&Json::Null))),
+            (Choice::Approve, None, None) | (Choice::Reject, _, _) => None,
+        };
+        let value = match wanted {
+            Some((ty, value)) => {
+                let value = self.reader(Unknown::Refuse).read(ty, value);
+                let value = value.map_err(|mismatch| Refusal::Invalid { detail: mismatch.to_string() })?;
+                Some(value_to_json(&value))
+            }
+            None => None,
+        };
+        Ok(EventKind::Answered {
+            op,
+            choice: given.choice,
+            value,
+            note: given.note.to_owned(),
+            by: given.by.to_owned(),
+            role,
+        })
+    }
+
+    /// Returns the open question that an answer means.
+    fn question_of(&self, question: Option<OpId>) -> Result<(OpId, &AskWork), Refusal> {
+        let open = |id: OpId| match &self.core.ops.get(&id)?.work {
+            Work::Ask(ask) if !self.holds_fact_of(id) => Some(&**ask),
+            Work::Ask(_) | Work::Activity(_) | Work::Timer(_) | Work::Await(_) => None,
+        };
+        if let Some(id) = question {
+            if let Some(ask) = open(id) {
+                return Ok((id, ask));
+            }
+            let decided = self.core.decided.iter().find(|(known, _)| *known == id);
+            if let Some((_, how)) = decided {
+                return Err(Refusal::AlreadyDecided { op: id, how: how.clone() });
+            }
+            if self.core.ops.contains_key(&id) && self.holds_fact_of(id) {
+                return Err(Refusal::AlreadyDecided { op: id, how: "while the run is blocked".to_owned() });
+            }
+            self.not_ended()?;
+            return Err(Refusal::NotFound { what: "question", id: id.to_string() });
+        }
+        self.not_ended()?;
+        let all: Vec<_> = self.core.ops.keys().filter_map(|id| Some((*id, open(*id)?))).collect();
+        match all.as_slice() {
+            [only] => Ok(*only),
+            several => Err(Refusal::WhichQuestion { open: several.iter().map(|(id, _)| *id).collect() }),
+        }
+    }
+}
+
+/// Returns the role in which an answer counts.
+fn role_of(op: OpId, ask: &AskWork, by: &str, role: Option<&str>) -> Result<Option<String>, Refusal> {
+    let has_said_yes = |role: &str| ask.agreed.iter().any(|(name, known)| name == by && known == role);
+    let Some(role) = role else {
+        let free = free_role(ask);
+        return match free {
+            Some(role) if has_said_yes(&role) => Err(Refusal::Repeated),
+            free => Ok(free),
+        };
+    };
+    if !ask.to.is_empty() && !ask.to.iter().any(|(_, known)| known == role) {
+        let to = ask.to.iter().map(|(_, role)| role.clone()).collect();
+        return Err(Refusal::WrongRole { op, to, role: role.to_owned() });
+    }
+    if has_said_yes(role) {
+        return Err(Refusal::Repeated);
+    }
+    Ok(Some(role.to_owned()))
+}

@@ -1,0 +1,57 @@
+//! Open operations as the outside sees them.
+//!
+//! Invariant: made when someone looks and not before, because a view copies the whole input of its operation.
+
+use std::sync::Arc;
+
+use super::State;
+use super::parts::{ActivityWork, AskWork, Op, Work};
+use crate::Json;
+use crate::json::{schema, value_to_json};
+use crate::operation::{ActivityOp, Operation, OperationKind, Question};
+
+impl State {
+    /// Returns the view of an operation.
+    pub(super) fn view<'a>(&self, op: &'a Arc<Op>) -> &'a Operation {
+        op.view.get_or_init(|| {
+            let kind = match &op.work {
+                Work::Activity(work) => OperationKind::Activity(Box::new(self.activity_view(work))),
+                Work::Timer(_) => OperationKind::Timer,
+                Work::Await(names) => OperationKind::Await(names.to_vec()),
+                Work::Ask(ask) => OperationKind::Question(Box::new(self.question_view(ask))),
+            };
+            Operation { id: op.id, path: op.path.to_string(), opened_at: op.opened_at, due: op.due, kind }
+        })
+    }
+
+    fn activity_view(&self, work: &ActivityWork) -> ActivityOp {
+        let def = &self.machine().activities[work.activity.at()];
+        let named = def.params.iter().zip(work.args.iter());
+        let input = named.map(|(param, arg)| (param.name.clone(), value_to_json(arg))).collect();
+        ActivityOp {
+            activity: def.name.clone(),
+            queue: def.queue.clone(),
+            class: work.class,
+            input: Json::Object(input),
+            key: format!("{}/{}", self.core.run, work.key),
+            attempt: work.attempt,
+            phase: work.phase.clone(),
+            attempt_ms: def.in_all_ms.map(|_| def.within_ms),
+            silent_ms: def.silent_ms,
+            handle: work.handle.clone(),
+            last: work.last.clone(),
+        }
+    }
+
+    fn question_view(&self, ask: &AskWork) -> Question {
+        Question {
+            text: ask.text.to_string(),
+            show: value_to_json(&ask.show),
+            shown: ask.shown.clone(),
+            to: ask.to.clone(),
+            wanted: ask.answer.as_ref().map(|ty| schema(self.machine(), ty)),
+            editable: ask.editable,
+            agreed: ask.agreed.clone(),
+        }
+    }
+}
