@@ -29,3 +29,6 @@ pub const DECIMAL_SCALE_MAX: usize = 18;
 
 /// Defaults that are filled in within each other. Declared defaults can name each other in a ring; people nest two or three.
 pub const DEFAULTS_WITHIN_MAX: u32 = 16;
+
+/// Tokens that the search for a misplaced `->` looks at. A line of code is shorter; a hostile one may be endless.
+pub const GOAL_SEARCH_TOKENS_MAX: usize = 64;
