@@ -180,7 +180,7 @@ fn expressions_and_their_parts() {
     let index: IndexExpr = first("fn f() -> int = a[b]");
     assert_eq!((source(index.value()).as_deref(), source(index.index()).as_deref()), (Some("a"), Some("b")));
     let choice: IfExpr = first("fn f() -> int = if a then b else c");
-    let parts = [choice.cond(), choice.then(), choice.otherwise()].map(source);
+    let parts = [choice.cond().and_then(|cond| cond.expr()), choice.then(), choice.otherwise()].map(source);
     assert_eq!(parts, ["a", "b", "c"].map(|text| Some(text.to_owned())));
     let call: Call = first("fn f() -> int = g(x for x, y in xs if y)");
     let for_in = call.args().unwrap().for_in().unwrap();
