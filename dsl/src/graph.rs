@@ -8,13 +8,13 @@ mod build;
 mod diagram;
 mod effect;
 mod fold;
-
-
+mod layers;
+mod layout;
 mod live;
 mod mermaid;
 mod print;
-
-
+mod route;
+mod svg;
 mod text;
 
 use crate::machine::Machine;
@@ -51,6 +51,6 @@ pub fn render(machine: &Machine, format: Format, live: Option<&Live>) -> String 
     match format {
         Format::Mermaid => mermaid::write(&diagram),
         Format::Ascii => ascii::write(&diagram),
-        Format::Svg => ascii::write(&diagram),
+        Format::Svg => svg::write(&diagram),
     }
 }
