@@ -36,11 +36,11 @@ pub(super) const TITLE_HEIGHT: i64 = 28 * PX;
 /// Between clusters.
 const CLUSTER_GAP: i64 = 24 * PX;
 /// Width up to which clusters stand side by side.
-const ROW_WIDTH: i64 = 1_200 * PX;
+const ROW_WIDTH: i64 = 1_400 * PX;
 /// Around everything.
 const EDGE: i64 = 8 * PX;
 /// Passes that straighten arrows.
-const PASSES: usize = 14;
+const PASSES: usize = 32;
 
 /// A box on the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,7 +240,7 @@ fn columns(layered: &Layered, reach: &[(i64, i64)]) -> Vec<i64> {
         (Item::Label(_) | Item::Bend, Item::Label(_) | Item::Bend) => 8,
     };
     for pass in 0..PASSES {
-        let both = pass + 4 >= PASSES;
+        let both = pass + 8 >= PASSES;
         let downwards = pass % 2 == 0;
         let height = layered.rows.len();
         for step in 0..height {
@@ -268,7 +268,7 @@ fn columns(layered: &Layered, reach: &[(i64, i64)]) -> Vec<i64> {
 /// Returns the places nearest to those wanted (place, weight) that keep their order and their gaps.
 ///
 /// Items that would be too near are merged into blocks that move as one: the least-squares answer.
-fn spread(wanted: &[(i64, i64)], gaps: &[i64]) -> Vec<i64> {
+pub(super) fn spread(wanted: &[(i64, i64)], gaps: &[i64]) -> Vec<i64> {
     let mut offsets = vec![0; wanted.len()];
     for n in 1..wanted.len() {
         offsets[n] = offsets[n - 1] + gaps[n - 1];

@@ -4,8 +4,8 @@
 //! stands beside), go up in a lane at the right of everything, and enter by the side (or from above). Leaves places of boxes to
 //! `layout`. Invariant: no line passes through a box.
 
-use super::layers::{Item, Layered};
-use super::layout::{LOOP_REACH, Label, PX, Plan, Rect, label_size};
+use super::layers::{Item, Layered, Route};
+use super::layout::{LOOP_REACH, Label, PX, Plan, Rect, label_size, spread};
 
 /// From a box to the first line beside it, and between such lines.
 const TRACK: i64 = 9 * PX;
@@ -15,6 +15,12 @@ const LANE_GAP: i64 = 12 * PX;
 const ROW_GAP: i64 = 15 * PX;
 /// The most height that slanting arrows add between two rows.
 const SLANT_MAX: i64 = 34 * PX;
+/// The straight part before a head.
+const HEAD: i64 = 11 * PX;
+/// Between arrows that meet the same edge of a box.
+const PORT_GAP: i64 = 20 * PX;
+/// From a box's corner to the first arrow.
+const CORNER: i64 = 14 * PX;
 /// The radius of a corner.
 const RADIUS: i64 = 8 * PX;
 
@@ -33,8 +39,6 @@ pub(super) enum Part {
 /// An arrow on the picture; its head is at its last point.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    /// The nodes that it joins.
-    pub ends: (usize, usize),
     /// Where it begins.
     pub start: Point,
     /// How it goes on.
@@ -101,7 +105,12 @@ pub(super) fn back(plan: &Plan<'_>) -> Vec<Back> {
             found.push(Back { route: at, lane: 0, rows, exit: Port::Track(0), entry: Port::Track(0) });
         }
     }
-    found.sort_by_key(|back| (back.rows.0 - back.rows.1, back.route));
+    // Of two from the same row, the one from further right goes inside: its line would meet the other's lane.
+    let place = |back: &Back| {
+        let row = &layered.rows[back.rows.0];
+        row.len() - row.iter().position(|item| *item == layered.routes[back.route].from).unwrap_or(0)
+    };
+    found.sort_by_key(|back| (back.rows.0 - back.rows.1, place(back), back.route));
     for n in 0..found.len() {
         let taken: Vec<usize> = found[..n]
             .iter()
@@ -165,7 +174,8 @@ pub(super) fn gap(plan: &Plan<'_>, back: &[Back], row: usize) -> i64 {
         }
     }
     let entering = tracks(back.iter().filter(|back| back.rows.1 == row).map(|back| back.entry));
-    ROW_GAP + (slant / 9).min(SLANT_MAX) + entering + gap_below(back, row)
+    let head = if row.is_multiple_of(2) { HEAD } else { 0 };
+    ROW_GAP + head + (slant / 9).min(SLANT_MAX) + entering + gap_below(back, row)
 }
 
 /// Returns the height that lines below the row before `row` need.
@@ -205,20 +215,18 @@ pub(super) fn forward(plan: &Plan<'_>, labels: &mut Vec<Label>, lines: &mut Vec<
             pen.1 = y + height;
             parts.push(Part::To(pen));
         }
-        slant(&mut parts, &mut pen, (goal.0, plan.rows[layered.row_of[*to]].0));
+        slant(&mut parts, &mut pen, (goal.0, plan.rows[layered.row_of[*to]].0 - HEAD));
         parts.push(Part::To(goal));
-        let Line { visited, dashed, .. } = line(route, start, (0, 1));
-        lines.push(Line { ends: (*from, *to), start, parts, heading: (0, 1), dashed, visited });
+        lines.push(Line { parts, ..line(route, start, (0, 1)) });
         for item in inner.iter().filter(|item| layered.items[**item] == Item::Label(at)) {
             let (y, height) = plan.rows[layered.row_of[*item]];
-            labels.push(label(&route.labels, (plan.x[*item], y + height / 2), visited));
+            labels.push(label(&route.labels, (plan.x[*item], y + height / 2), route.visited));
         }
     }
 }
 
-fn line(route: &super::layers::Route, start: Point, heading: Point) -> Line {
-    let super::layers::Route { from, to, dashed, visited, .. } = *route;
-    Line { ends: (from, to), start, parts: Vec::new(), heading, dashed, visited }
+fn line(route: &Route, start: Point, heading: Point) -> Line {
+    Line { start, parts: Vec::new(), heading, dashed: route.dashed, visited: route.visited }
 }
 
 fn slant(parts: &mut Vec<Part>, pen: &mut Point, to: Point) {
@@ -240,7 +248,7 @@ fn label(lines: &[String], middle: Point, visited: bool) -> Label {
     }
 }
 
-/// Returns where a route meets the upper or lower edge of a box: its neighbours there stand in the order of their items.
+/// Returns where a route meets the upper or lower edge of a box.
 fn port(plan: &Plan<'_>, route: usize, node: usize, near: usize) -> i64 {
     let layered = plan.layered;
     let below = layered.row_of[near] > layered.row_of[node];
@@ -253,10 +261,20 @@ fn port(plan: &Plan<'_>, route: usize, node: usize, near: usize) -> i64 {
         }
     }
     beside.sort_unstable();
-    let place = beside.iter().position(|(_, at)| *at == route).unwrap_or(0);
     let rect = plan.boxes[node];
-    let step = ((rect.w - 44 * PX) / length(beside.len())).clamp(0, 26 * PX);
-    plan.x[node] + (2 * length(place) - length(beside.len() - 1)) * step / 2
+    let (left, right) = (rect.x + CORNER, rect.right() - CORNER);
+    if right <= left {
+        return plan.x[node];
+    }
+    // Straight if it can be; else in order, as far apart as the edge allows.
+    let gap = PORT_GAP.min((right - left) / length(beside.len()));
+    let wanted: Vec<(i64, i64)> = beside.iter().map(|(x, _)| ((*x).clamp(left, right), 1)).collect();
+    let places = spread(&wanted, &vec![gap; wanted.len() - 1]);
+    let first = places.first().copied().unwrap_or(left);
+    let last = places.last().copied().unwrap_or(right);
+    let inside = (left - first).max(0) - (last - right).max(0);
+    let place = beside.iter().position(|(_, at)| *at == route).unwrap_or(0);
+    places[place] + inside
 }
 
 /// Draws the routes that lead up; returns the right edge of everything.

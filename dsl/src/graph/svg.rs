@@ -64,7 +64,16 @@ fn cluster(out: &mut String, cluster: &Cluster, placed: &Placed) {
         w: text_width(&cluster.title, TITLE_COLUMN) + 2 * PADDING,
         ..placed.rect
     };
-    put(out, &format!("<rect {} fill=\"{INK_SOFT}\"/>", attributes(&tab, 10)));
+    // Round where the frame is round, and at the corner that faces the drawing.
+    let h = px(tab.h - 10 * PX);
+    let at = pair((tab.x, tab.bottom()));
+    put(
+        out,
+        &format!(
+            "<path d=\"M{at} v-{h} a10 10 0 0 1 10 -10 h{} v{h} a10 10 0 0 1 -10 10 Z\" fill=\"{INK_SOFT}\"/>",
+            px(tab.w - 10 * PX)
+        ),
+    );
     let at = (tab.x + PADDING, tab.y + 19 * PX);
     put(out, &text(at, 14, "#ffffff", " font-weight=\"bold\"", &cluster.title));
     // What a run took comes last, so that it lies over the rest.
