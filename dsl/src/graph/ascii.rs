@@ -1,12 +1,11 @@
 //! A diagram as text for a terminal.
 //!
-//! Leaves colours to whoever prints it. Invariant: no line is wider than [`WIDTH`] columns.
+//! Leaves colours to whoever prints it. Invariant: no line is wider than [`GRAPH_TEXT_COLUMNS_MAX`] columns.
 
 use super::diagram::{Cluster, Diagram, Edge, EdgeKind, Mark, Node, NodeKind};
 use super::text;
+use crate::limits::GRAPH_TEXT_COLUMNS_MAX;
 
-/// Columns of the whole.
-const WIDTH: usize = 100;
 /// Columns up to which arrows of one flow are aligned.
 const LABEL_MAX: usize = 44;
 /// Columns up to which effects of one flow are aligned.
@@ -93,7 +92,11 @@ fn arrow(out: &mut String, edge: &Edge, width: usize) {
 }
 
 fn line(out: &mut String, text: &str) {
-    let text = if text::width(text) > WIDTH { text::cut(text, WIDTH) } else { text.to_owned() };
+    let text = if text::width(text) > GRAPH_TEXT_COLUMNS_MAX {
+        text::cut(text, GRAPH_TEXT_COLUMNS_MAX)
+    } else {
+        text.to_owned()
+    };
     out.push_str(text.trim_end());
     out.push('\n');
 }

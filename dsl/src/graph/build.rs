@@ -6,13 +6,11 @@
 use super::diagram::{Cluster, Diagram, Edge, EdgeKind, Line, Mark, Node, NodeKind};
 use super::print::{Printer, shorten};
 use super::{effect, fold, text};
+use crate::limits::{GRAPH_LABEL_COLUMNS_MAX, GRAPH_TITLE_COLUMNS_MAX};
 use crate::machine::{
-    Arm, Arrow, Bind, Cond, Effect, Expr, Flow, FlowIx, Goal, Limit, Machine, Measure, Outcome, StateIx, Then,
-    TimerArrow, TimerKind,
+    Arm, Arrow, Bind, Cond, Effect, Expr, Flow, FlowIx, Goal, Limit, Machine, Measure, Outcome, StateIx,
+    Then, TimerArrow, TimerKind,
 };
-
-/// Columns of a cluster's title.
-const TITLE_WIDTH_MAX: usize = 60;
 
 /// Builds the diagram of the root flow and of every flow that it can run, in the order of first use.
 pub(super) fn diagram(machine: &Machine) -> Diagram {
@@ -41,7 +39,7 @@ fn cluster(machine: &Machine, flow: &Flow) -> Cluster {
         flow,
         cluster: Cluster {
             name: flow.name.clone(),
-            title: text::cut(&title, TITLE_WIDTH_MAX),
+            title: text::cut(&title, GRAPH_TITLE_COLUMNS_MAX),
             nodes: vec![node(NodeKind::Start, "")],
             edges: Vec::new(),
         },
@@ -77,7 +75,7 @@ impl Builder<'_> {
             let line = |text| Line { text, state: state.name.clone(), live: false };
             self.cluster.nodes.push(Node {
                 kind: NodeKind::State,
-                title: text::cut(&state.name, text::LABEL_WIDTH_MAX),
+                title: text::cut(&state.name, GRAPH_LABEL_COLUMNS_MAX),
                 lines: lines.into_iter().map(line).collect(),
                 states: vec![state.name.clone()],
                 mark: Mark::None,
@@ -195,7 +193,7 @@ impl Builder<'_> {
             Goal::End(value) => self.ending(printer, NodeKind::End, "end", value, kind),
             Goal::Fail(value) => self.ending(printer, NodeKind::Fail, "fail", value, kind),
         };
-        let cut = |text: &str| text::cut(text, text::LABEL_WIDTH_MAX);
+        let cut = |text: &str| text::cut(text, GRAPH_LABEL_COLUMNS_MAX);
         let (on, guard, goal) = (cut(on), cut(guard), cut(&text));
         self.cluster.edges.push(Edge { from, to, on, guard, goal, kind, visited: false });
     }
@@ -216,7 +214,7 @@ impl Builder<'_> {
         } else {
             word.to_owned()
         };
-        let title = text::cut(&title, text::LABEL_WIDTH_MAX);
+        let title = text::cut(&title, GRAPH_LABEL_COLUMNS_MAX);
         let nodes = &mut self.cluster.nodes;
         let at = nodes.iter().position(|node| node.kind == kind && node.title == title);
         let at = at.unwrap_or_else(|| {

@@ -4,9 +4,10 @@
 
 use super::print::Printer;
 use super::text;
+use crate::limits::GRAPH_LABEL_COLUMNS_MAX;
 use crate::machine::{
-    Activity, ActivityIx, Ask, Await, Each, EachBody, Effect, Expr, Flow, FlowIx, Join, Parallel, Param, Slot,
-    Spawn, Wait,
+    Activity, ActivityIx, Ask, Await, Each, EachBody, Effect, Expr, Flow, FlowIx, Join, Parallel, Param,
+    Slot, Spawn, Wait,
 };
 
 /// Returns the lines of an effect, and names the variables that it binds.
@@ -23,7 +24,7 @@ pub(super) fn lines(printer: &mut Printer<'_>, effect: &Effect) -> Vec<String> {
         Effect::Choose(_) => vec!["choose".to_owned()],
         Effect::Match(subject, _) => vec![format!("choose {}", printer.expr(subject))],
     };
-    lines.iter().map(|line| text::cut(line, text::LABEL_WIDTH_MAX)).collect()
+    lines.iter().map(|line| text::cut(line, GRAPH_LABEL_COLUMNS_MAX)).collect()
 }
 
 /// Returns the flows that an effect runs inside the run, in text order.
@@ -93,7 +94,7 @@ fn each(printer: &mut Printer<'_>, each: &Each) -> Vec<String> {
     let over = printer.expr(&each.over);
     let at_most = printer.expr(&each.at_most);
     let mut head = format!("each {item} in {over} at most {at_most}");
-    if text::width(&head) > text::LABEL_WIDTH_MAX {
+    if text::width(&head) > GRAPH_LABEL_COLUMNS_MAX {
         head = format!("each {item} in … at most {at_most}");
     }
     let mut lines = vec![head];

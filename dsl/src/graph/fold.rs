@@ -2,7 +2,9 @@
 //!
 //! Leaves everything else as it was built. Invariant: a fold loses no way out of the chain; equal ways out are drawn once.
 
-use super::diagram::{Cluster, Edge, Node, NodeKind};
+use super::diagram::{Cluster, Edge, Line, Node, NodeKind};
+use super::text;
+use crate::limits::GRAPH_LABEL_COLUMNS_MAX;
 
 /// Folds each run of neighbouring states whose names agree before the dot.
 pub(super) fn chains(cluster: Cluster) -> Cluster {
@@ -49,18 +51,18 @@ fn stem_of_fold(node: &Node) -> Option<String> {
 }
 
 /// Puts each step's name before its first line.
-fn named(lines: Vec<super::diagram::Line>) -> Vec<super::diagram::Line> {
+fn named(lines: Vec<Line>) -> Vec<Line> {
     let mut lines = lines;
     if let Some(first) = lines.first_mut() {
         let step = first.state.split_once('.').map_or("", |(_, step)| step);
-        first.text = super::text::cut(&format!("{step} = {}", first.text), super::text::LABEL_WIDTH_MAX);
+        first.text = text::cut(&format!("{step} = {}", first.text), GRAPH_LABEL_COLUMNS_MAX);
     }
     lines
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::diagram::{EdgeKind, Line, Mark};
+    use super::super::diagram::{EdgeKind, Mark};
     use super::*;
 
     #[test]

@@ -8,13 +8,10 @@ use petgraph::algo::toposort;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::diagram::{Cluster, EdgeKind, NodeKind};
+use crate::limits::{GRAPH_ITEMS_CAREFUL_MAX, GRAPH_LABEL_LINES_MAX};
 
-/// Lines of one label; more arrows between the same two nodes are counted, not listed.
-const LABEL_LINES_MAX: usize = 8;
 /// Passes that order the rows: more of them no longer change drawings of readable size.
 const PASSES: usize = 12;
-/// Items beyond which few passes must do, so that huge flows are drawn in bounded time.
-const ITEMS_EASY: usize = 4_000;
 
 /// All arrows from one node to another.
 #[derive(Clone, Debug)]
@@ -99,9 +96,9 @@ fn routes(cluster: &Cluster) -> Vec<Route> {
         }
     }
     for route in &mut routes {
-        let more = route.labels.len().saturating_sub(LABEL_LINES_MAX);
+        let more = route.labels.len().saturating_sub(GRAPH_LABEL_LINES_MAX);
         if more > 0 {
-            route.labels.truncate(LABEL_LINES_MAX - 1);
+            route.labels.truncate(GRAPH_LABEL_LINES_MAX - 1);
             route.labels.push(format!("… {} more", more + 1));
         }
     }
@@ -161,7 +158,9 @@ fn ranks(cluster: &Cluster, routes: &[Route], forward: &[bool]) -> Vec<usize> {
         graph.add_edge(at[route.from], at[route.to], ());
         into[route.to] += 1;
     }
-    let Ok(order) = toposort(&graph, None) else { unreachable!("no cycle is left without its closing arrows") };
+    let Ok(order) = toposort(&graph, None) else {
+        unreachable!("no cycle is left without its closing arrows")
+    };
     let mut out: Vec<Vec<usize>> = vec![Vec::new(); nodes];
     for route in &down {
         out[route.from].push(route.to);
@@ -202,15 +201,16 @@ fn chain(layered: &mut Layered, route: usize) -> Vec<usize> {
 /// Orders the rows so that few arrows cross: by the mean place of an item's neighbours, down and up in turn.
 fn order(layered: &mut Layered) {
     let (up, down) = neighbours(layered);
-    let passes = if layered.items.len() > ITEMS_EASY { 2 } else { PASSES };
-    let mut best = (crossings(&layered.rows, &down), layered.rows.clone());
+    let passes = if layered.items.len() > GRAPH_ITEMS_CAREFUL_MAX { 2 } else { PASSES };
+    let mut place = vec![0; layered.items.len()];
+    for row in &layered.rows {
+        number(row, &mut place);
+    }
+    let mut best = (crossings(&layered.rows, &place, &down), layered.rows.clone());
     for pass in 0..passes {
-        let downwards = pass % 2 == 0;
         let height = layered.rows.len();
         for step in 1..height {
-            let (row, fixed, near) =
-                if downwards { (step, step - 1, &up) } else { (height - 1 - step, height - step, &down) };
-            let place = places(&layered.rows[fixed], layered.items.len());
+            let (row, near) = if pass % 2 == 0 { (step, &up) } else { (height - 1 - step, &down) };
             let key = |(at, item): (usize, &usize)| {
                 let near = &near[*item];
                 let sum: usize = near.iter().map(|item| place[*item]).sum();
@@ -219,13 +219,20 @@ fn order(layered: &mut Layered) {
             let mut keyed: Vec<_> = layered.rows[row].iter().enumerate().map(key).collect();
             keyed.sort_unstable();
             layered.rows[row] = keyed.into_iter().map(|(_, _, item)| item).collect();
+            number(&layered.rows[row], &mut place);
         }
-        let now = crossings(&layered.rows, &down);
+        let now = crossings(&layered.rows, &place, &down);
         if now < best.0 {
             best = (now, layered.rows.clone());
         }
     }
     layered.rows = best.1;
+}
+
+fn number(row: &[usize], place: &mut [usize]) {
+    for (at, item) in row.iter().enumerate() {
+        place[*item] = at;
+    }
 }
 
 /// Returns the items that each item is joined to in the row above and in the row below.
@@ -241,19 +248,10 @@ pub(super) fn neighbours(layered: &Layered) -> (Vec<Vec<usize>>, Vec<Vec<usize>>
     (up, down)
 }
 
-fn places(row: &[usize], items: usize) -> Vec<usize> {
-    let mut places = vec![0; items];
-    for (place, item) in row.iter().enumerate() {
-        places[*item] = place;
-    }
-    places
-}
-
 /// Counts crossings: pairs of arrows between two rows whose ends are in different order.
-fn crossings(rows: &[Vec<usize>], down: &[Vec<usize>]) -> usize {
+fn crossings(rows: &[Vec<usize>], place: &[usize], down: &[Vec<usize>]) -> usize {
     let mut count = 0;
     for pair in rows.windows(2) {
-        let place = places(&pair[1], down.len());
         // A tree of counts over the places of the lower row, so that long rows stay cheap.
         let mut tree = vec![0_usize; pair[1].len() + 1];
         let mut seen = 0;

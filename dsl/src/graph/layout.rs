@@ -7,6 +7,7 @@ use super::diagram::{Cluster, Diagram, Node, NodeKind};
 use super::layers::{self, Item, Layered};
 use super::route::{self, Line};
 use super::text;
+use crate::limits::GRAPH_ITEMS_CAREFUL_MAX;
 
 /// One pixel.
 pub(super) const PX: i64 = 10;
@@ -219,10 +220,7 @@ fn reach(layered: &Layered, boxes: &[Rect]) -> Vec<(i64, i64)> {
 fn columns(layered: &Layered, reach: &[(i64, i64)]) -> Vec<i64> {
     let (up, down) = layers::neighbours(layered);
     let mut x = vec![0; layered.items.len()];
-    let gap = |a: usize, b: usize| {
-        let both_bend = layered.items[a] == Item::Bend && layered.items[b] == Item::Bend;
-        reach[a].1 + reach[b].0 + if both_bend { BEND_GAP } else { ITEM_GAP }
-    };
+    let gap = |a: usize, b: usize| distance(layered, reach, a, b);
     for row in &layered.rows {
         let mut at = 0;
         for (n, item) in row.iter().enumerate() {
@@ -239,8 +237,9 @@ fn columns(layered: &Layered, reach: &[(i64, i64)]) -> Vec<i64> {
         (Item::Node, _) | (_, Item::Node) => 2,
         (Item::Label(_) | Item::Bend, Item::Label(_) | Item::Bend) => 8,
     };
-    for pass in 0..PASSES {
-        let both = pass + 8 >= PASSES;
+    let passes = if layered.items.len() > GRAPH_ITEMS_CAREFUL_MAX { PASSES / 8 } else { PASSES };
+    for pass in 0..passes {
+        let both = pass + PASSES / 4 >= passes;
         let downwards = pass % 2 == 0;
         let height = layered.rows.len();
         for step in 0..height {
@@ -262,7 +261,53 @@ fn columns(layered: &Layered, reach: &[(i64, i64)]) -> Vec<i64> {
             }
         }
     }
+    straighten(layered, reach, &mut x);
+    straighten(layered, reach, &mut x);
     x
+}
+
+/// Returns how far the middles of two neighbours of a row must be from each other.
+fn distance(layered: &Layered, reach: &[(i64, i64)], left: usize, right: usize) -> i64 {
+    let both_bend = layered.items[left] == Item::Bend && layered.items[right] == Item::Bend;
+    reach[left].1 + reach[right].0 + if both_bend { BEND_GAP } else { ITEM_GAP }
+}
+
+/// Makes each long arrow straight over as many rows as the items beside it allow.
+fn straighten(layered: &Layered, reach: &[(i64, i64)], x: &mut [i64]) {
+    let mut place = vec![0; x.len()];
+    for row in &layered.rows {
+        for (at, item) in row.iter().enumerate() {
+            place[*item] = at;
+        }
+    }
+    let room = |item: usize, x: &[i64]| {
+        let row = &layered.rows[layered.row_of[item]];
+        let left = place[item].checked_sub(1).map(|at| row[at]);
+        let right = row.get(place[item] + 1).copied();
+        let low = left.map_or(i64::MIN, |left| x[left] + distance(layered, reach, left, item));
+        (low, right.map_or(i64::MAX, |right| x[right] - distance(layered, reach, item, right)))
+    };
+    for chain in &layered.chains {
+        let Some(mut rest) = chain.get(1..chain.len().saturating_sub(1)) else { continue };
+        while !rest.is_empty() {
+            let (mut low, mut high, mut count) = (i64::MIN, i64::MAX, 0);
+            for item in rest {
+                let (a, b) = room(*item, x);
+                if low.max(a) > high.min(b) {
+                    break;
+                }
+                (low, high, count) = (low.max(a), high.min(b), count + 1);
+            }
+            // Every item fits its own room, so each run has at least one.
+            let (run, after) = rest.split_at(count.max(1));
+            let sum: i64 = run.iter().map(|item| x[*item]).sum();
+            let middle = sum / i64::try_from(run.len()).unwrap_or(1);
+            for item in run {
+                x[*item] = middle.clamp(low.min(high), high);
+            }
+            rest = after;
+        }
+    }
 }
 
 /// Returns the places nearest to those wanted (place, weight) that keep their order and their gaps.
@@ -297,6 +342,7 @@ pub(super) fn spread(wanted: &[(i64, i64)], gaps: &[i64]) -> Vec<i64> {
 /// Gives every row its height and place, and every box its place; returns the lower edge.
 fn rows(plan: &mut Plan<'_>, back: &[route::Back]) -> i64 {
     let mut y = TITLE_HEIGHT + MARGIN;
+    let slants = route::slants(plan);
     for (at, row) in plan.layered.rows.iter().enumerate() {
         let height = |item: &usize| match plan.layered.items[*item] {
             Item::Node => plan.boxes[*item].h,
@@ -304,11 +350,12 @@ fn rows(plan: &mut Plan<'_>, back: &[route::Back]) -> i64 {
             Item::Bend => 0,
         };
         let of_items = row.iter().map(height).max().unwrap_or(0);
-        let of_loops = plan.layered.routes.iter().filter(|r| r.from == r.to && row.contains(&r.from));
+        let of_loops =
+            plan.layered.routes.iter().filter(|r| r.from == r.to && plan.layered.row_of[r.from] == at);
         let of_loops = of_loops.map(|route| label_size(&route.labels).1).max().unwrap_or(0);
         let height = of_items.max(of_loops).max(route::label_height(plan.layered, back, at));
         if at > 0 {
-            y += route::gap(plan, back, at);
+            y += route::gap(slants[at], back, at);
         }
         plan.rows.push((y, height));
         y += height;
@@ -319,4 +366,114 @@ fn rows(plan: &mut Plan<'_>, back: &[route::Back]) -> i64 {
         }
     }
     y + route::gap_below(back, plan.layered.rows.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::diagram::{Edge, EdgeKind, Line as Text, Mark};
+    use super::super::route::Part;
+    use super::*;
+
+    /// A small generator of its own, so that the cases never change.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, n: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(self.0 >> 33).unwrap() % n
+        }
+    }
+
+    fn random_diagram(seed: u64) -> Diagram {
+        let mut random = Random(seed);
+        let clusters = 1 + random.below(3);
+        let cluster = |random: &mut Random| {
+            let nodes = 2 + random.below(14);
+            let kinds = [NodeKind::State, NodeKind::State, NodeKind::End, NodeKind::Any];
+            let node = |at: usize, random: &mut Random| Node {
+                kind: if at == 0 { NodeKind::Start } else { kinds[random.below(4)] },
+                title: "T".repeat(1 + random.below(20)),
+                lines: (0..random.below(4))
+                    .map(|_| Text { text: "x".repeat(random.below(40)), state: String::new(), live: false })
+                    .collect(),
+                states: Vec::new(),
+                mark: Mark::None,
+            };
+            let edge = |random: &mut Random| Edge {
+                from: random.below(nodes),
+                to: random.below(nodes),
+                on: "o".repeat(random.below(30)),
+                guard: String::new(),
+                goal: String::new(),
+                kind: EdgeKind::Enter,
+                visited: false,
+            };
+            Cluster {
+                name: String::new(),
+                title: "t".repeat(random.below(60)),
+                nodes: (0..nodes).map(|at| node(at, random)).collect(),
+                edges: (0..random.below(3 * nodes)).map(|_| edge(random)).collect(),
+            }
+        };
+        Diagram { clusters: (0..clusters).map(|_| cluster(&mut random)).collect() }
+    }
+
+    fn overlap(a: &Rect, b: &Rect) -> bool {
+        a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom()
+    }
+
+    fn inside(outer: &Rect, inner: &Rect) -> bool {
+        outer.x <= inner.x
+            && outer.y <= inner.y
+            && inner.right() <= outer.right()
+            && inner.bottom() <= outer.bottom()
+    }
+
+    /// Points along a line, close enough to meet every box that it passes through.
+    fn points(line: &Line) -> Vec<(i64, i64)> {
+        let mut pen = line.start;
+        let mut found = Vec::new();
+        for part in &line.parts {
+            let (a, b, to) = match *part {
+                Part::To(to) => (pen, to, to),
+                Part::Curve(a, b, to) => (a, b, to),
+            };
+            let at = |t: i64, p: [i64; 4]| {
+                let s = 100 - t;
+                (p[0] * s * s * s + 3 * p[1] * s * s * t + 3 * p[2] * s * t * t + p[3] * t * t * t)
+                    / 1_000_000
+            };
+            let curve = |t| (at(t, [pen.0, a.0, b.0, to.0]), at(t, [pen.1, a.1, b.1, to.1]));
+            found.extend((0..=100).map(curve));
+            pen = to;
+        }
+        found
+    }
+
+    #[test]
+    fn boxes_and_labels_never_overlap_and_lines_pass_beside_boxes() {
+        for seed in 0..300 {
+            let layout = layout(&random_diagram(seed));
+            let frames: Vec<&Rect> = layout.clusters.iter().map(|cluster| &cluster.rect).collect();
+            for (n, cluster) in layout.clusters.iter().enumerate() {
+                assert!(frames[..n].iter().all(|other| !overlap(other, frames[n])), "seed {seed}: clusters");
+                let labels = cluster.labels.iter().map(|label| &label.rect);
+                let rects: Vec<&Rect> = cluster.boxes.iter().chain(labels).collect();
+                for (n, rect) in rects.iter().enumerate() {
+                    assert!(inside(&cluster.rect, rect), "seed {seed}: {rect:?} leaves {:?}", cluster.rect);
+                    for other in &rects[..n] {
+                        assert!(!overlap(rect, other), "seed {seed}: {rect:?} over {other:?}");
+                    }
+                }
+                for line in &cluster.lines {
+                    for (x, y) in points(line) {
+                        let within =
+                            |r: &&Rect| r.x + 2 < x && x + 2 < r.right() && r.y + 2 < y && y + 2 < r.bottom();
+                        let met = cluster.boxes.iter().find(within);
+                        assert!(met.is_none(), "seed {seed}: a line at {x},{y} in {met:?}");
+                    }
+                }
+            }
+        }
+    }
 }

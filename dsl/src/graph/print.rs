@@ -6,12 +6,10 @@
 use std::collections::BTreeMap;
 
 use super::text;
+use crate::limits::{GRAPH_LABEL_COLUMNS_MAX, GRAPH_NESTING_MAX};
 use crate::machine::{
     BinaryOp, Builtin, Cond, Expr, Flow, Fold, ForIn, Literal, Machine, Param, Slot, StateDef, Type, TypeIx,
 };
-
-/// Levels of nesting that a label shows: deeper text would be cut off anyway.
-const DEPTH_MAX: usize = 24;
 
 /// Writes the expressions of one frame: a flow's own, or a state's.
 pub(super) struct Printer<'a> {
@@ -62,7 +60,7 @@ impl<'a> Printer<'a> {
 
     /// Returns text that binds at least as tightly as `level` asks: 0 is loosest, 9 needs no brackets anywhere.
     fn at(&mut self, expr: &Expr, level: u8, depth: usize) -> String {
-        if depth > DEPTH_MAX {
+        if depth > GRAPH_NESTING_MAX {
             return "…".to_owned();
         }
         let (own, text) = self.compound(expr, depth + 1);
@@ -103,14 +101,18 @@ impl<'a> Printer<'a> {
                 format!("{}({})", self::fold(*fold), self.for_in(for_in, &[body], depth))
             }
             Expr::Record(ix, fields) => self.fields(&self.type_name(*ix), fields, depth),
-            Expr::BuiltinRecord(tag, fields) => self.fields(tag.as_deref().unwrap_or("record"), fields, depth),
+            Expr::BuiltinRecord(tag, fields) => {
+                self.fields(tag.as_deref().unwrap_or("record"), fields, depth)
+            }
             Expr::Variant(_, tag, fields) => self.fields(tag, fields, depth),
             Expr::Call(ix, args) => {
                 let args = self.list(args, depth);
                 format!("{}({args})", self.machine.functions.get(ix.at()).map_or("_", |f| f.name.as_str()))
             }
             Expr::Builtin(Builtin::Now, _) => "now".to_owned(),
-            Expr::Builtin(builtin, args) => format!("{}({})", self::builtin(*builtin), self.list(args, depth)),
+            Expr::Builtin(builtin, args) => {
+                format!("{}({})", self::builtin(*builtin), self.list(args, depth))
+            }
             Expr::FromJson(ty, e) => format!("{}.from({})", self.ty(ty), self.at(e, 0, depth)),
             Expr::ToJson(e) => format!("json({})", self.at(e, 0, depth)),
             Expr::Schemas(ix) => format!("{}.schemas", self.catalogue(ix.at())),
@@ -233,11 +235,11 @@ pub(super) fn shorten(head: &str, open: &str, close: &str, parts: &[String]) -> 
             shown.push("…".to_owned());
         }
         let text = text::clean(&format!("{head}{open}{}{close}", shown.join(", ")));
-        if text::width(&text) <= text::LABEL_WIDTH_MAX {
+        if text::width(&text) <= GRAPH_LABEL_COLUMNS_MAX {
             return text;
         }
     }
-    text::cut(head, text::LABEL_WIDTH_MAX)
+    text::cut(head, GRAPH_LABEL_COLUMNS_MAX)
 }
 
 /// Returns the name of an item of a list that reads as `over`: `call` for `calls`.

@@ -163,16 +163,18 @@ pub(super) fn label_height(layered: &Layered, back: &[Back], row: usize) -> i64 
     here.map(|back| label_size(&layered.routes[back.route].labels).1).max().unwrap_or(0)
 }
 
-/// Returns the height between the row before `row` and `row`.
-pub(super) fn gap(plan: &Plan<'_>, back: &[Back], row: usize) -> i64 {
-    let mut slant = 0;
-    for chain in &plan.layered.chains {
-        for pair in chain.windows(2) {
-            if plan.layered.row_of[pair[1]] == row {
-                slant = slant.max((plan.x[pair[0]] - plan.x[pair[1]]).abs());
-            }
-        }
+/// Returns how far arrows slant to the side on their way into each row.
+pub(super) fn slants(plan: &Plan<'_>) -> Vec<i64> {
+    let mut slants = vec![0; plan.layered.rows.len()];
+    for pair in plan.layered.chains.iter().flat_map(|chain| chain.windows(2)) {
+        let slant = &mut slants[plan.layered.row_of[pair[1]]];
+        *slant = (plan.x[pair[0]] - plan.x[pair[1]]).abs().max(*slant);
     }
+    slants
+}
+
+/// Returns the height between the row before `row` and `row`, into which arrows slant by `slant`.
+pub(super) fn gap(slant: i64, back: &[Back], row: usize) -> i64 {
     let entering = tracks(back.iter().filter(|back| back.rows.1 == row).map(|back| back.entry));
     let head = if row.is_multiple_of(2) { HEAD } else { 0 };
     ROW_GAP + head + (slant / 9).min(SLANT_MAX) + entering + gap_below(back, row)
@@ -208,15 +210,15 @@ pub(super) fn forward(plan: &Plan<'_>, labels: &mut Vec<Label>, lines: &mut Vec<
         // Boxes are centred in their rows, but slants stay between the rows.
         let (row_y, row_height) = plan.rows[layered.row_of[*from]];
         let mut pen = (start.0, row_y + row_height);
-        parts.push(Part::To(pen));
+        straight(&mut parts, start, pen);
         for item in inner {
             let (y, height) = plan.rows[layered.row_of[*item]];
             slant(&mut parts, &mut pen, (plan.x[*item], y));
             pen.1 = y + height;
-            parts.push(Part::To(pen));
+            straight(&mut parts, start, pen);
         }
         slant(&mut parts, &mut pen, (goal.0, plan.rows[layered.row_of[*to]].0 - HEAD));
-        parts.push(Part::To(goal));
+        straight(&mut parts, start, goal);
         lines.push(Line { parts, ..line(route, start, (0, 1)) });
         for item in inner.iter().filter(|item| layered.items[**item] == Item::Label(at)) {
             let (y, height) = plan.rows[layered.row_of[*item]];
@@ -231,7 +233,7 @@ fn line(route: &Route, start: Point, heading: Point) -> Line {
 
 fn slant(parts: &mut Vec<Part>, pen: &mut Point, to: Point) {
     if pen.0 == to.0 {
-        parts.push(Part::To(to));
+        straight(parts, *pen, to);
     } else {
         let middle = i64::midpoint(pen.1, to.1);
         parts.push(Part::Curve((pen.0, middle), (to.0, middle), to));
@@ -239,13 +241,19 @@ fn slant(parts: &mut Vec<Part>, pen: &mut Point, to: Point) {
     *pen = to;
 }
 
+/// Goes straight down to a point; parts that do so one after the other are one.
+fn straight(parts: &mut Vec<Part>, start: Point, to: Point) {
+    match parts.last_mut() {
+        Some(Part::To(last)) => *last = to,
+        Some(Part::Curve(_, _, last)) if *last == to => {}
+        None if start == to => {}
+        Some(Part::Curve(..)) | None => parts.push(Part::To(to)),
+    }
+}
+
 fn label(lines: &[String], middle: Point, visited: bool) -> Label {
     let (w, h) = label_size(lines);
-    Label {
-        rect: Rect { x: middle.0 - w / 2, y: middle.1 - h / 2, w, h },
-        lines: lines.to_vec(),
-        visited,
-    }
+    Label { rect: Rect { x: middle.0 - w / 2, y: middle.1 - h / 2, w, h }, lines: lines.to_vec(), visited }
 }
 
 /// Returns where a route meets the upper or lower edge of a box.
@@ -278,12 +286,7 @@ fn port(plan: &Plan<'_>, route: usize, node: usize, near: usize) -> i64 {
 }
 
 /// Draws the routes that lead up; returns the right edge of everything.
-pub(super) fn upward(
-    plan: &Plan<'_>,
-    back: &[Back],
-    labels: &mut Vec<Label>,
-    lines: &mut Vec<Line>,
-) -> i64 {
+pub(super) fn upward(plan: &Plan<'_>, back: &[Back], labels: &mut Vec<Label>, lines: &mut Vec<Line>) -> i64 {
     let lanes = lanes(plan, back);
     for back in back {
         let route = &plan.layered.routes[back.route];

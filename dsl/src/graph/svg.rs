@@ -12,6 +12,7 @@ use super::layout::{
     TITLE_HEIGHT, layout, text_width,
 };
 use super::route::{Line, Part, Point};
+use super::text::clean;
 
 /// The fonts: fixed width, because texts are measured in columns.
 const FONT: &str = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace";
@@ -53,17 +54,16 @@ fn put(out: &mut String, line: &str) {
 }
 
 fn cluster(out: &mut String, cluster: &Cluster, placed: &Placed) {
-    put(out, &format!("<g class=\"flow\" data-flow=\"{}\">", escape(&cluster.name)));
+    put(out, &format!("<g class=\"flow\" data-flow=\"{}\">", escape(&clean(&cluster.name))));
     let frame = attributes(&placed.rect, 10);
     put(
         out,
-        &format!("<rect {frame} fill=\"{STROKE}\" fill-opacity=\"0.10\" stroke=\"{STROKE}\" stroke-width=\"1\"/>"),
+        &format!(
+            "<rect {frame} fill=\"{STROKE}\" fill-opacity=\"0.10\" stroke=\"{STROKE}\" stroke-width=\"1\"/>"
+        ),
     );
-    let tab = Rect {
-        h: TITLE_HEIGHT,
-        w: text_width(&cluster.title, TITLE_COLUMN) + 2 * PADDING,
-        ..placed.rect
-    };
+    let tab =
+        Rect { h: TITLE_HEIGHT, w: text_width(&cluster.title, TITLE_COLUMN) + 2 * PADDING, ..placed.rect };
     // Round where the frame is round, and at the corner that faces the drawing.
     let h = px(tab.h - 10 * PX);
     let at = pair((tab.x, tab.bottom()));
@@ -96,7 +96,10 @@ fn node(out: &mut String, node: &Node, rect: &Rect) {
         NodeKind::Start => {
             let (x, y) = rect.middle();
             let (x, y, r) = (px(x), px(y), px(rect.w / 2));
-            put(out, &format!("<circle class=\"start\" cx=\"{x}\" cy=\"{y}\" r=\"{r}\" fill=\"{INK_SOFT}\"/>"));
+            put(
+                out,
+                &format!("<circle class=\"start\" cx=\"{x}\" cy=\"{y}\" r=\"{r}\" fill=\"{INK_SOFT}\"/>"),
+            );
         }
         NodeKind::Any => {
             let look = format!("fill=\"#eef0f3\" stroke=\"{STROKE}\" stroke-dasharray=\"4 3\"");
@@ -120,7 +123,7 @@ fn state(out: &mut String, node: &Node, rect: &Rect) {
         Mark::Visited => ("state visited", "#dff2e5", TAKEN, "1.8"),
         Mark::Live => ("state live", "#ffe2a0", LIVE, "3"),
     };
-    let name = escape(&node.states.join(" "));
+    let name = escape(&clean(&node.states.join(" ")));
     put(out, &format!("<g class=\"{class}\" data-state=\"{name}\">"));
     put(
         out,
@@ -165,7 +168,10 @@ fn line(out: &mut String, line: &Line) {
         };
         path.push_str(&step);
     }
-    put(out, &format!("<path d=\"{path}\" fill=\"none\" stroke=\"{stroke}\" stroke-width=\"{width}\"{dash}/>"));
+    put(
+        out,
+        &format!("<path d=\"{path}\" fill=\"none\" stroke=\"{stroke}\" stroke-width=\"{width}\"{dash}/>"),
+    );
     let (x, y) = line.end();
     let (dx, dy) = line.heading;
     let back = (x - dx * 9 * PX, y - dy * 9 * PX);
@@ -196,7 +202,11 @@ fn pair((x, y): Point) -> String {
 fn px(length: i64) -> String {
     let sign = if length < 0 { "-" } else { "" };
     let length = length.abs();
-    if length % PX == 0 { format!("{sign}{}", length / PX) } else { format!("{sign}{}.{}", length / PX, length % PX) }
+    if length % PX == 0 {
+        format!("{sign}{}", length / PX)
+    } else {
+        format!("{sign}{}.{}", length / PX, length % PX)
+    }
 }
 
 /// Escapes text for elements and quoted attributes; what XML cannot hold at all becomes a replacement character.

@@ -4,9 +4,6 @@
 
 use std::fmt::Write as _;
 
-/// Columns of a label; longer text is cut, because a picture is an outline and the source has the rest.
-pub(super) const LABEL_WIDTH_MAX: usize = 40;
-
 /// Returns `text` with control characters, direction marks and invisible characters written out as `\u{…}`.
 ///
 /// A direction mark inside a label could make it read as something else than the machine says.

@@ -4,11 +4,11 @@
 
 use outlast_dsl::machine::*;
 
-pub fn local(slot: u32) -> Expr {
+pub(crate) fn local(slot: u32) -> Expr {
     Expr::Local(Slot(slot))
 }
 
-pub fn text(value: &str) -> Expr {
+pub(crate) fn text(value: &str) -> Expr {
     Expr::Lit(Literal::Text(value.to_owned()))
 }
 
@@ -37,23 +37,26 @@ fn variant(tag: &str, fields: Vec<(&str, Expr)>) -> Expr {
     Expr::Variant(TypeIx(0), tag.to_owned(), fields)
 }
 
-pub fn to(state: u32, args: Vec<Expr>) -> Goal {
+pub(crate) fn to(state: u32, args: Vec<Expr>) -> Goal {
     Goal::State(StateIx(state), args)
 }
 
-pub fn param(name: &str) -> Param {
+pub(crate) fn param(name: &str) -> Param {
     FieldDef { name: name.to_owned(), ty: Type::Json, default: None }
 }
 
 fn bind(fields: &[(&str, u32)]) -> Bind {
-    Bind { whole: None, fields: fields.iter().map(|(name, slot)| ((*name).to_owned(), Slot(*slot))).collect() }
+    Bind {
+        whole: None,
+        fields: fields.iter().map(|(name, slot)| ((*name).to_owned(), Slot(*slot))).collect(),
+    }
 }
 
 fn whole(slot: u32) -> Bind {
     Bind { whole: Some(Slot(slot)), fields: Vec::new() }
 }
 
-pub fn on(outcomes: &[Outcome], bind: Bind, goal: Goal) -> Arrow {
+pub(crate) fn on(outcomes: &[Outcome], bind: Bind, goal: Goal) -> Arrow {
     Arrow {
         on: outcomes.to_vec(),
         payload: Payload::Own,
@@ -68,7 +71,7 @@ fn arm(tag: &str, fields: &[(&str, u32)], goal: Goal) -> Arm {
     Arm { tag: tag.to_owned(), fields: bind(fields).fields, guard: None, acts: Vec::new(), goal }
 }
 
-pub fn state(name: &str, params: &[&str], effect: Effect, arrows: Vec<Arrow>) -> StateDef {
+pub(crate) fn state(name: &str, params: &[&str], effect: Effect, arrows: Vec<Arrow>) -> StateDef {
     StateDef {
         name: name.to_owned(),
         was: None,
@@ -80,7 +83,7 @@ pub fn state(name: &str, params: &[&str], effect: Effect, arrows: Vec<Arrow>) ->
     }
 }
 
-pub fn flow(name: &str, params: &[&str], states: Vec<StateDef>) -> Flow {
+pub(crate) fn flow(name: &str, params: &[&str], states: Vec<StateDef>) -> Flow {
     Flow {
         name: name.to_owned(),
         version: 1,
@@ -100,7 +103,7 @@ pub fn flow(name: &str, params: &[&str], states: Vec<StateDef>) -> Flow {
     }
 }
 
-pub fn machine(flows: Vec<Flow>) -> Machine {
+pub(crate) fn machine(flows: Vec<Flow>) -> Machine {
     let activity = |name: &str, params: &[&str]| Activity {
         name: name.to_owned(),
         params: params.iter().map(|name| param(name)).collect(),
@@ -140,7 +143,7 @@ pub fn machine(flows: Vec<Flow>) -> Machine {
 }
 
 /// Returns the Agent and the flow that runs one tool.
-pub fn agent() -> Machine {
+pub(crate) fn agent() -> Machine {
     let mut agent = flow("Agent", &["task", "max_turns"], vec![think(), act(), compact(), idle()]);
     let message = |name: &str, now| MessageDef { name: name.to_owned(), fields: Vec::new(), now };
     agent.messages = vec![message("Say", false), message("Stop", true)];
