@@ -1,23 +1,41 @@
 //! What the pictures of a machine look like, and that no machine breaks them.
 //!
-//! Leaves the drawing's geometry to the unit tests of the layout. `OUTLAST_GOLDEN=write` writes the golden files anew.
+//! Leaves the drawing's geometry to the unit tests of the layout. `UPDATE_GOLDEN=1` writes the golden files anew.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-#[path = "graph/agent.rs"]
-mod agent;
+#[path = "graph/machines.rs"]
+mod machines;
 #[path = "graph/xml.rs"]
 mod xml;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use agent::{agent, flow, local, machine, on, state, text, to};
+use machines::{flow, local, machine, on, state, text, to};
+use outlast_dsl::SourceFile;
+use outlast_dsl::diag::Diagnostic;
 use outlast_dsl::graph::{Format, Live, render};
 use outlast_dsl::machine::{
-    ActivityIx, Bind, Cond, Effect, Expr, FlowIx, Goal, Literal, Machine, Outcome, Slot, Then, TimerArrow,
-    TimerKind, TypeIx,
+    ActivityIx, Bind, Cond, EachBody, Effect, Expr, FlowIx, Goal, Join, Literal, Machine, Outcome, Parallel,
+    Region, Slot, Spawn, Then, TimerArrow, TimerKind, TypeIx, Wait,
 };
 
 const FORMATS: [(Format, &str); 3] = [(Format::Mermaid, "mmd"), (Format::Ascii, "txt"), (Format::Svg, "svg")];
+
+/// Returns the machine of the first flow of a text.
+fn checked(text: &str) -> Machine {
+    let file = SourceFile { name: "test.flow".to_owned(), text: text.to_owned() };
+    let tools = include_str!("../../examples/dev.tools.json");
+    let checked =
+        outlast_dsl::check(&[file], &BTreeMap::from([("dev.tools.json".to_owned(), tools.to_owned())]));
+    let errors: Vec<&Diagnostic> = checked.diagnostics.iter().filter(|one| one.is_error()).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    checked.flows.into_iter().next().unwrap().machine
+}
+
+fn agent() -> Machine {
+    checked(include_str!("../../examples/agent.flow"))
+}
 
 fn live() -> Live {
     let visited = ["Think", "Idle", "Think", "Act", "Act/OneTool.Gate", "Act/OneTool.Approve"];
@@ -46,12 +64,15 @@ fn check(machine: &Machine, live: Option<&Live>) -> [String; 3] {
 }
 
 #[test]
-fn the_agent_looks_as_in_the_golden_files() {
+fn pictures_are_those_of_the_golden_files() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/graph");
-    for (name, live) in [("agent", None), ("live", Some(live()))] {
-        for ((_, extension), found) in FORMATS.iter().zip(check(&agent(), live.as_ref())) {
+    let tour = checked(include_str!("graph/tour.flow"));
+    for (name, machine, live) in
+        [("agent", agent(), None), ("live", agent(), Some(live())), ("tour", tour, None)]
+    {
+        for ((_, extension), found) in FORMATS.iter().zip(check(&machine, live.as_ref())) {
             let path = dir.join(format!("{name}.{extension}"));
-            if std::env::var("OUTLAST_GOLDEN").is_ok_and(|switch| switch == "write") {
+            if std::env::var_os("UPDATE_GOLDEN").is_some() {
                 std::fs::write(&path, &found).unwrap();
             }
             let golden = std::fs::read_to_string(&path).unwrap();
@@ -143,6 +164,40 @@ fn odd_machines_are_drawn() {
     }
     check(&machine(vec![no_states]), None);
     check(&machine(Vec::new()), None);
+}
+
+#[test]
+fn groups_spawned_runs_and_chains_say_what_they_do() {
+    let regions = ["fast", "slow"].map(|name| Region {
+        name: name.to_owned(),
+        result: Slot(1),
+        body: EachBody::Run(FlowIx(1), vec![], Some(Wait::Forever), None),
+        yields: Vec::new(),
+    });
+    let parallel = Parallel { regions: regions.to_vec(), join: Join::Region(1), within: None };
+    let spawn = Spawn { flow: FlowIx(1), args: Vec::new(), named: None, cancel: true, handle: Some(Slot(0)) };
+    let ok = |goal| vec![on(&[Outcome::Ok], Bind::default(), goal)];
+    let states = vec![
+        state("S.first", &[], do_it(vec![text("1")]), ok(to(1, vec![]))),
+        state("S.second", &[], do_it(vec![text("2")]), ok(to(2, vec![]))),
+        state("Both", &[], Effect::Parallel(Box::new(parallel)), ok(to(3, vec![]))),
+        state("Start", &[], Effect::Spawn(Box::new(spawn)), ok(Goal::Fail(text("x")))),
+    ];
+    let machine = machine(vec![flow("F", &[], states), flow("G", &[], Vec::new())]);
+    let live = Live { state: Some("S.second".to_owned()), visited: vec!["S.first".to_owned()] };
+    let [_, ascii, svg] = check(&machine, Some(&live));
+    for line in [
+        "> S      first = do model(\"1\")",
+        "       > second = do model(\"2\")",
+        "  Both   parallel join slow",
+        "           fast: run G() within forever",
+        "  Start  spawn G() cancel",
+        "    ok -> fail \"x\"",
+        "flow G()",
+    ] {
+        assert!(ascii.lines().any(|found| found == line), "no {line:?} in\n{ascii}");
+    }
+    assert!(svg.contains("class=\"state live\" data-state=\"S.first S.second\""), "{svg}");
 }
 
 #[test]

@@ -171,7 +171,13 @@ fn ask(printer: &mut Printer<'_>, ask: &Ask) -> Vec<String> {
         people.push(if who.count > 1 { format!("{} of {role}", who.count) } else { role });
     }
     let answer = ask.answer.as_ref().map(|ty| format!("for {} ", printer.ty(ty))).unwrap_or_default();
-    lines.push(format!("{answer}to {} {}", people.join(" and "), wait(printer, &ask.wait)));
+    let (people, wait) = (format!("{answer}to {}", people.join(" and ")), wait(printer, &ask.wait));
+    let both = format!("{people} {wait}");
+    if text::width(&both) <= GRAPH_LABEL_COLUMNS_MAX {
+        lines.push(both);
+    } else {
+        lines.extend([people, wait]);
+    }
     lines
 }
 
