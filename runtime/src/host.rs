@@ -12,7 +12,7 @@ use outlast_protocol::{ApiError, Code};
 use outlast_store::StoreError;
 use tokio::sync::Mutex;
 
-use crate::client::{Address, Client, ClientError};
+use crate::client::{Address, Client, ClientError, Follow};
 use crate::http::{Listener, PROTOCOL};
 use crate::limits::{ATTACH_MS_MAX, ATTACH_RETRY_MS};
 use crate::profile::Profile;
@@ -141,13 +141,32 @@ impl Session {
         loop {
             match call(&self.client).await {
                 Ok(value) => return Ok(value),
-                Err(error) if is_lost(&error) && Instant::now() < end => {
-                    pause().await;
-                    self.reopen().await?;
-                }
-                Err(error) => return Err(error.into()),
+                Err(error) => self.come_back(error, end).await?,
             }
         }
+    }
+
+    /// Follows a run from the frame after `last_event_id` on, as [`Session::call`] does.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub async fn follow(&self, run: &str, last_event_id: Option<&str>) -> Result<Follow, SessionError> {
+        let end = Instant::now() + Duration::from_millis(ATTACH_MS_MAX);
+        loop {
+            match self.client.follow(run, last_event_id).await {
+                Ok(follow) => return Ok(follow),
+                Err(error) => self.come_back(error, end).await?,
+            }
+        }
+    }
+
+    /// Hosts or attaches anew if a call failed because the host is gone and there is time left; else gives the error back.
+    async fn come_back(&self, error: ClientError, end: Instant) -> Result<(), SessionError> {
+        if !is_lost(&error) || Instant::now() >= end {
+            return Err(error.into());
+        }
+        pause().await;
+        Ok(self.reopen().await?)
     }
 
     /// Makes sure that the directory has a host: attaches, or hosts it.

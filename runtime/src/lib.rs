@@ -6,6 +6,7 @@
 pub mod client;
 pub mod duration;
 pub mod engine;
+pub mod fresh;
 pub mod host;
 pub mod http;
 pub mod limits;

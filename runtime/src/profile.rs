@@ -38,8 +38,9 @@ pub enum Model {
         url: String,
         /// The model's name there.
         name: String,
-        /// The environment variable that holds the key.
-        key_env: String,
+        /// The environment variable that holds the key; none if the endpoint needs none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key_env: Option<String>,
     },
 }
 

@@ -42,7 +42,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the name of the subcommand, which is also the queue's.
+    /// Returns the name of the subcommand, which is also that of its own queue.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -51,10 +51,21 @@ impl Kind {
         }
     }
 
-    /// Returns the stock worker of a queue, if there is one.
+    /// Returns the stock workers that answer a queue; none for queues of other workers.
     #[must_use]
-    pub fn of_queue(queue: &str) -> Option<Kind> {
-        [Kind::Model, Kind::Tool].into_iter().find(|kind| kind.name() == queue)
+    pub fn of_queue(queue: &str) -> &'static [Kind] {
+        match queue {
+            "model" => &[Kind::Model],
+            "tool" => &[Kind::Tool],
+            "default" => &[Kind::Model, Kind::Tool],
+            _ => &[],
+        }
+    }
+
+    /// Returns the worker of a subcommand.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Kind> {
+        [Kind::Model, Kind::Tool].into_iter().find(|kind| kind.name() == name)
     }
 }
 
@@ -126,10 +137,11 @@ async fn watch(engine: Engine, setup: Setup, staff: Arc<Staff>) {
     loop {
         let now: BTreeSet<(String, String)> = wanted.borrow_and_update().clone();
         for (profile, queue) in now {
-            let Some(kind) = Kind::of_queue(&queue) else { continue };
-            let post = (profile, kind);
-            if can_serve(&engine, &post).is_some() && hire(&staff, &post) {
-                keepers.spawn(keep(engine.clone(), setup.clone(), Arc::clone(&staff), post, None));
+            for kind in Kind::of_queue(&queue) {
+                let post = (profile.clone(), *kind);
+                if can_serve(&engine, &post).is_some() && hire(&staff, &post) {
+                    keepers.spawn(keep(engine.clone(), setup.clone(), Arc::clone(&staff), post, None));
+                }
             }
         }
         while keepers.try_join_next().is_some() {}
@@ -158,7 +170,7 @@ fn can_serve(engine: &Engine, (profile, kind): &Post) -> Option<PathBuf> {
     let has_key = match &profile.model {
         Model::Scripted { .. } => true,
         // Keys are not handed around: whoever started the run brings a worker of its own if we have none.
-        Model::Openai { key_env, .. } => key_env.is_empty() || std::env::var_os(key_env).is_some(),
+        Model::Openai { key_env, .. } => key_env.as_ref().is_none_or(|name| std::env::var_os(name).is_some()),
     };
     let fits = match kind {
         Kind::Model => has_key,
@@ -212,8 +224,8 @@ mod tests {
 
     #[test]
     fn queues_of_others_have_no_stock_worker() {
-        assert_eq!(Kind::of_queue("model"), Some(Kind::Model));
-        assert_eq!(Kind::of_queue("tool"), Some(Kind::Tool));
-        assert_eq!(Kind::of_queue("gpu"), None);
+        assert_eq!(Kind::of_queue("model"), [Kind::Model]);
+        assert_eq!(Kind::of_queue("default"), [Kind::Model, Kind::Tool]);
+        assert_eq!(Kind::of_queue("gpu"), []);
     }
 }

@@ -15,7 +15,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("outlast-store", &["outlast-kernel"]),
     ("outlast-runtime", &["outlast-dsl", "outlast-kernel", "outlast-protocol", "outlast-store"]),
     ("outlast-workers", &["outlast-protocol"]),
-    ("outlast", &["outlast-dsl", "outlast-protocol", "outlast-runtime", "outlast-store", "outlast-workers"]),
+    ("outlast", &["outlast-dsl", "outlast-protocol", "outlast-runtime", "outlast-workers"]),
     ("outlast-tests", &[]),
 ];
 

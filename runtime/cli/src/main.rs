@@ -1,2 +1,47 @@
-//! The `outlast` binary.
-fn main() {}
+//! The `outlast` binary: drivers, operations and worker subcommands, each a thin shell over the libraries.
+//!
+//! Leaves runs to the engine, text to the language and effects to the workers. Invariant: stdout carries results only, and every way out has
+//! an exit code that a script can act on. Start at [`arguments::Cli`] for what there is, at `commands` for what it does.
+
+mod arguments;
+mod commands;
+mod diagnostics;
+mod environment;
+mod failure;
+mod flow_file;
+mod input;
+mod limits;
+mod open;
+mod out;
+mod show;
+mod signals;
+mod tail;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use tracing_subscriber::EnvFilter;
+
+use arguments::Cli;
+use failure::{Exit, Failure};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let filter = EnvFilter::try_from_env("OUTLAST_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let failure = Failure::new(Exit::Unavailable, format!("cannot start: {error}"));
+            return failure.report(cli.json).into();
+        }
+    };
+    let json = cli.json;
+    let exit = match runtime.block_on(commands::run(cli)) {
+        Ok(exit) => exit,
+        Err(failure) => failure.report(json),
+    };
+    // A task that blocks (a terminal that is read, a disk that hangs) must not hold the exit up.
+    runtime.shutdown_background();
+    exit.into()
+}

@@ -102,7 +102,7 @@ impl Process {
 
 /// Starts a worker in a process group of its own, so that what the terminal sends to the runtime does not reach it.
 pub(super) fn start(setup: &Setup, profile: &str, kind: Kind, directory: &Path) -> io::Result<Running> {
-    let boot = boot()?;
+    let boot = crate::fresh::id()?;
     let log = log(setup, profile, kind)?;
     let child = Command::new(&setup.program)
         .args(["worker", kind.name(), "--connect", &connect(setup), "--supervised"])
@@ -132,12 +132,6 @@ fn log(setup: &Setup, profile: &str, kind: Kind) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn boot() -> io::Result<String> {
-    let mut bytes = [0_u8; 8];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-    Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))
-}
-
 /// Returns the workers of this socket that run already. Without `/proc` there are none to be found: a second worker then starts
 /// beside the first, which does no harm.
 pub(super) fn survivors(setup: &Setup) -> Vec<Survivor> {
@@ -156,7 +150,7 @@ pub(super) fn survivors(setup: &Setup) -> Vec<Survivor> {
 /// Returns the worker that a command line is, if it is one of the runtime at `connect`.
 fn recognise(pid: i32, words: &[&str], connect: &str) -> Option<Survivor> {
     let value = |flag: &str| words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1));
-    let kind = value("worker").and_then(|name| Kind::of_queue(name))?;
+    let kind = value("worker").and_then(|name| Kind::named(name))?;
     let ours = value("--connect").is_some_and(|at| *at == connect) && words.contains(&"--supervised");
     let (profile, boot) = (value("--profile")?, value("--boot")?);
     let process = Process { pid, boot: (*boot).to_owned() };

@@ -1,0 +1,120 @@
+//! The command line: what there is and how it is called. What commands do stands in `commands`.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{act, chat, check, doctor, graph, guard, look, run, serve, worker};
+
+/// Runs long agent tasks as durable state machines.
+///
+/// Kill any process at any moment: the task goes on from its last event, and only activities that never finished run again. Any
+/// command may come first; it hosts the engine, and the others attach to it through the data directory.
+#[derive(Debug, Parser)]
+#[command(name = "outlast", version, max_term_width = 100, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// The data directory [default: the user's, such as ~/.local/share/outlast]
+    #[arg(long, global = true, env = "OUTLAST_DATA", hide_env_values = true, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// Write results and errors as JSON, for machines
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What there is.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Check flow files and show everything that is wrong with them
+    Check(check::Arguments),
+    /// Draw a flow as a diagram
+    Graph(graph::Arguments),
+    /// Run a flow to its end (batch)
+    Run(run::Arguments),
+    /// Talk with an agent (interactive)
+    Chat(chat::Arguments),
+    /// Serve the HTTP API (RPC)
+    Serve(serve::Arguments),
+    /// List runs, newest first
+    Runs(look::RunsArguments),
+    /// Show a run
+    Show(look::ShowArguments),
+    /// Show a run's history
+    Events(look::EventsArguments),
+    /// Show a run's result, or wait for it
+    Result(run::ResultArguments),
+    /// Send a message to a run
+    Send(act::SendArguments),
+    /// Answer a question of a run
+    Answer(act::AnswerArguments),
+    /// Stop a run with its clean-up
+    Cancel(act::RunArguments),
+    /// Stop a run at once, without clean-up
+    Terminate(act::RunArguments),
+    /// Say what became of an operation in doubt
+    Settle(act::SettleArguments),
+    /// Give a held operation fresh attempts
+    Release(act::ReleaseArguments),
+    /// Check the store, and show how to resume each run and what is in doubt
+    Doctor(doctor::Arguments),
+    /// Run a stock worker
+    Worker(worker::Arguments),
+    /// Watches over a command of the tool worker
+    #[command(name = outlast_workers::tools::guard::SUBCOMMAND, hide = true)]
+    Guard(guard::Arguments),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn command_lines_of_the_contract_are_understood() {
+        for (line, fits) in [
+            ("check a.flow b.flow --json", true),
+            ("check", false),
+            ("graph a.flow:Report --format mermaid", true),
+            ("graph a.flow --format pdf", false),
+            ("run", true),
+            ("run a.flow:Report --input @in.json --id r-1 --output jsonl --on-ask deny --timeout 5m", true),
+            ("run --task x --on-ask approve --allow shell(git*) --allow read", true),
+            ("run --timeout 5", false),
+            ("run --on-ask sometimes", false),
+            ("chat --continue", true),
+            ("chat --resume r-1", true),
+            ("chat --continue --resume r-1", false),
+            ("serve a.flow --listen 127.0.0.1:0 --no-workers --token-env TOKEN", true),
+            ("runs --status waiting --flow Agent --json", true),
+            ("show r-1 --json", true),
+            ("events r-1", true),
+            ("result r-1 --wait 1h", true),
+            ("send r-1 Say {}", true),
+            ("send r-1", false),
+            ("answer r-1 approve", true),
+            ("answer r-1 17.0 reject --note no", true),
+            ("answer r-1", false),
+            ("cancel r-1", true),
+            ("terminate r-1", true),
+            ("settle r-1 17.0 happened --result {}", true),
+            ("settle r-1 17.0 perhaps", false),
+            ("release r-1 17.0", true),
+            ("doctor", true),
+            ("worker model --connect unix:/d/socket --supervised --profile p --boot b", true),
+            ("worker gpu", false),
+            ("fly", false),
+        ] {
+            let words = std::iter::once("outlast").chain(line.split(' '));
+            assert_eq!(Cli::try_parse_from(words).is_ok(), fits, "{line}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The commands, one module for each kind.
+
+pub(crate) mod act;
+pub(crate) mod chat;
+pub(crate) mod check;
+pub(crate) mod doctor;
+pub(crate) mod graph;
+pub(crate) mod guard;
+pub(crate) mod look;
+pub(crate) mod run;
+pub(crate) mod serve;
+pub(crate) mod worker;
+
+use std::path::Path;
+
+use crate::arguments::{Cli, Command};
+use crate::failure::{Exit, Failure};
+
+/// What all commands know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Context<'a> {
+    /// The data directory that was asked for.
+    pub(crate) data: Option<&'a Path>,
+    /// Whether results are for machines.
+    pub(crate) json: bool,
+}
+
+/// Runs the command.
+pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
+    let context = Context { data: cli.data.as_deref(), json: cli.json };
+    match cli.command {
+        Command::Check(arguments) => check::check(context, &arguments),
+        Command::Graph(arguments) => graph::graph(&arguments),
+        Command::Run(arguments) => run::run(context, &arguments).await,
+        Command::Chat(arguments) => chat::chat(context, &arguments).await,
+        Command::Serve(arguments) => serve::serve(context, &arguments).await,
+        Command::Runs(arguments) => look::runs(context, &arguments).await,
+        Command::Show(arguments) => look::show(context, &arguments).await,
+        Command::Events(arguments) => look::events(context, &arguments).await,
+        Command::Result(arguments) => run::result(context, &arguments).await,
+        Command::Send(arguments) => act::send(context, &arguments).await,
+        Command::Answer(arguments) => act::answer(context, &arguments).await,
+        Command::Cancel(arguments) => act::cancel(context, &arguments).await,
+        Command::Terminate(arguments) => act::terminate(context, &arguments).await,
+        Command::Settle(arguments) => act::settle(context, &arguments).await,
+        Command::Release(arguments) => act::release(context, &arguments).await,
+        Command::Doctor(arguments) => doctor::doctor(context, &arguments).await,
+        Command::Worker(arguments) => worker::worker(context.data, &arguments).await,
+        Command::Guard(arguments) => guard::guard(arguments),
+    }
+}

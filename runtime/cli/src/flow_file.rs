@@ -1,0 +1,170 @@
+//! Flow files as a command line names them: `FILE`, `FILE:Flow`, or nothing for the built-in agent.
+//!
+//! Leaves their meaning to the language. Invariant: what is deployed is what was checked here, file by file.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use outlast_dsl::{CheckedFlow, SourceFile, check, used_files};
+use outlast_protocol::requests::{Deploy, FileText};
+
+use crate::diagnostics::{self, Told};
+use crate::environment::Script;
+use crate::failure::{Exit, Failure};
+use crate::limits::FILE_BYTES_MAX;
+
+/// The built-in agent.
+const AGENT: &str = include_str!("../../../examples/agent.flow");
+/// The catalogue that it uses.
+const AGENT_TOOLS: &str = include_str!("../../../examples/dev.tools.json");
+/// The name of its file.
+const AGENT_NAME: &str = "agent.flow";
+
+/// A flow file and what it uses, read but not checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FlowFile {
+    /// As the user named it.
+    pub(crate) name: String,
+    /// Its text.
+    pub(crate) text: String,
+    /// The files that it uses, by the name written there.
+    pub(crate) attachments: BTreeMap<String, String>,
+    /// The scripted model that belongs to it.
+    script: Option<Script>,
+}
+
+/// A checked flow file, and the flow of it that was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen {
+    /// The file.
+    pub(crate) file: FlowFile,
+    /// The flow.
+    pub(crate) flow: CheckedFlow,
+}
+
+/// What a command line names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    path: Option<PathBuf>,
+    flow: Option<String>,
+}
+
+impl Named {
+    /// Reads `FILE[:Flow]`; nothing names the built-in agent.
+    pub(crate) fn new(text: Option<&str>) -> Named {
+        let Some(text) = text else { return Named { path: None, flow: None } };
+        if let Some((path, flow)) = text.rsplit_once(':')
+            && flow.starts_with(|c: char| c.is_ascii_uppercase())
+            && flow.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && !path.is_empty()
+        {
+            return Named { path: Some(path.into()), flow: Some(flow.to_owned()) };
+        }
+        Named { path: Some(text.into()), flow: None }
+    }
+
+    /// Reads, checks and chooses; diagnostics are told.
+    pub(crate) fn choose(&self) -> Result<Chosen, Failure> {
+        let file = match &self.path {
+            None => FlowFile::agent(),
+            Some(path) => FlowFile::read(path)?,
+        };
+        let flows = file.checked(Told::Errors)?;
+        let names: Vec<&str> = flows.iter().map(|flow| flow.name.as_str()).collect();
+        let missing = match &self.flow {
+            Some(flow) => format!("{} has no flow {flow}; it has {}", file.name, names.join(", ")),
+            None => format!("{} has no flow", file.name),
+        };
+        let wanted = |flow: &CheckedFlow| self.flow.as_ref().is_none_or(|name| *name == flow.name);
+        let flow = flows.into_iter().find(wanted).ok_or_else(|| Failure::usage(missing))?;
+        Ok(Chosen { file, flow })
+    }
+}
+
+impl FlowFile {
+    /// Returns the built-in agent.
+    pub(crate) fn agent() -> FlowFile {
+        let attachments = [("dev.tools.json".to_owned(), AGENT_TOOLS.to_owned())].into();
+        let script = outlast_workers::model::AGENT_SCRIPT.to_owned();
+        let script = Some(Script { name: "the built-in agent".to_owned(), text: script });
+        FlowFile { name: AGENT_NAME.to_owned(), text: AGENT.to_owned(), attachments, script }
+    }
+
+    /// Reads a file, the files that it uses, and its script.
+    pub(crate) fn read(path: &Path) -> Result<FlowFile, Failure> {
+        let name = path.display().to_string();
+        let text = read_text(path)?;
+        let folder = path.parent().unwrap_or_else(|| Path::new(""));
+        let source = SourceFile { name: name.clone(), text };
+        let mut attachments = BTreeMap::new();
+        for used in used_files(&source) {
+            // What is missing or unreadable is the checker's to say, with the place.
+            if let Ok(text) = read_text(&folder.join(&used)) {
+                attachments.insert(used, text);
+            }
+        }
+        let script = path.with_extension("script.json");
+        let script = match script.is_file() {
+            false => None,
+            true => Some(Script { name: script.display().to_string(), text: read_text(&script)? }),
+        };
+        Ok(FlowFile { name, text: source.text, attachments, script })
+    }
+
+    /// Returns its flows if there is no error in it; tells what is to be said.
+    pub(crate) fn checked(&self, told: Told) -> Result<Vec<CheckedFlow>, Failure> {
+        let source = SourceFile { name: self.name.clone(), text: self.text.clone() };
+        let checked = check(std::slice::from_ref(&source), &self.attachments);
+        let errors = diagnostics::tell(&[source], &checked.diagnostics, told);
+        if errors == 0 { Ok(checked.flows) } else { Err(Failure::silent(Exit::Usage)) }
+    }
+
+    /// Returns the request that deploys it.
+    pub(crate) fn deploy(&self) -> Deploy {
+        let own = [(&self.name, &self.text)].into_iter();
+        let files = own.chain(&self.attachments);
+        Deploy { files: files.map(|(n, t)| FileText { name: n.clone(), text: t.clone() }).collect() }
+    }
+
+    /// Returns its scripted model; one without rules if it has none of its own.
+    pub(crate) fn script(&self) -> Script {
+        let none =
+            || Script { name: format!("{} (it has none)", self.name), text: r#"{"rules": []}"#.to_owned() };
+        self.script.clone().unwrap_or_else(none)
+    }
+}
+
+/// Reads a text file of bounded size.
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+    let cannot = |error: std::io::Error| Failure::usage(format!("cannot read {}: {error}", path.display()));
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
+        .map_err(cannot)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(Failure::usage(format!("{} is over {FILE_BYTES_MAX} bytes", path.display())));
+    }
+    String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{} is not UTF-8 text", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_may_follow_the_file() {
+        for (text, path, flow) in [
+            (None, None, None),
+            (Some("a.flow"), Some("a.flow"), None),
+            (Some("a.flow:Report"), Some("a.flow"), Some("Report")),
+            (Some("c:/a.flow"), Some("c:/a.flow"), None),
+            (Some("a:b/C.flow"), Some("a:b/C.flow"), None),
+            (Some(":Report"), Some(":Report"), None),
+        ] {
+            let expected = Named { path: path.map(PathBuf::from), flow: flow.map(str::to_owned) };
+            assert_eq!(Named::new(text), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Every limit of this crate, each with its unit and its reason.
+
+/// Milliseconds of one wait for a result: short enough that a lost host is noticed by the way, long enough to cost nothing.
+pub(crate) const RESULT_WAIT_MS: u64 = 20_000;
+
+/// Frames that wait for being shown.
+pub(crate) const FRAMES_MAX: usize = 256;
+
+/// Milliseconds that the last frames of an ended run have for arriving after its result.
+pub(crate) const LAST_FRAMES_MS_MAX: u64 = 2_000;
+
+/// Bytes of a flow file, a catalogue, a script or an input file: what one request may carry.
+pub(crate) const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Events asked for at once.
+pub(crate) const EVENTS_PAGE: usize = 500;
+
+/// Runs asked for at once.
+pub(crate) const RUNS_PAGE: usize = 200;
+
+/// Characters of a value in a line for people.
+pub(crate) const VALUE_CHARS_MAX: usize = 160;
+
+/// Milliseconds between tries of a worker to learn its profile from a runtime that is just starting.
+pub(crate) const PROFILE_RETRY_MS: u64 = 200;
+
+/// Tries of a worker to learn its profile.
+pub(crate) const PROFILE_TRIES: u32 = 50;
+
+/// Milliseconds of the first wait for a result: an environment that is missing should be told soon.
+pub(crate) const FIRST_WAIT_MS: u64 = 2_000;
+
+/// Milliseconds between two looks at a run that did not need to be waited for.
+pub(crate) const AGAIN_MS: u64 = 50;

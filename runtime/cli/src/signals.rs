@@ -1,0 +1,38 @@
+//! Signals that ask a driver to leave. The run stays: a signal to a driver is no event of a run.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::failure::{Exit, Failure};
+
+/// Waits for the signals that ask for the end.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    /// Listens from now on.
+    pub(crate) fn new() -> Result<Signals, Failure> {
+        let listen = |kind| {
+            let cannot = |error| Failure::new(Exit::Failed, format!("cannot listen for signals: {error}"));
+            signal(kind).map_err(cannot)
+        };
+        Ok(Signals {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hang_up: listen(SignalKind::hangup())?,
+        })
+    }
+
+    /// Returns how to exit once a signal arrived.
+    pub(crate) async fn next(&mut self) -> Exit {
+        let number = tokio::select! {
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+            _ = self.terminate.recv() => SignalKind::terminate(),
+            _ = self.hang_up.recv() => SignalKind::hangup(),
+        };
+        Exit::Signal(u8::try_from(number.as_raw_value()).unwrap_or_default())
+    }
+}
