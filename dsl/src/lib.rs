@@ -5,7 +5,6 @@
 
 mod check;
 pub mod diag;
-pub mod graph;
 pub mod limits;
 mod lower;
 pub mod machine;

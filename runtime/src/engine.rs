@@ -1,271 +1,131 @@
 //! The engine: shards that own runs, a committer that makes their steps durable, and the hand-out of tasks to workers.
 //!
 //! Leaves transport to `http` and `client`, and the meaning of flows to the kernel. Invariant: decide, persist, apply, act; what a
-//! caller sees is durable. Start at [`Engine`].
+//! caller sees is durable. Start at [`Engine`]; an input's way is `runs` → `shard` → `committer` → `shard` → whoever waits.
 
+mod adoption;
 mod clock;
+mod committer;
+mod context;
+mod core;
+mod deploy;
+mod dispatch;
+mod draft;
+mod errors;
+mod flows;
+mod frames;
+mod live;
+mod message;
+mod opening;
 mod options;
+mod outbox;
+mod runs;
+mod session;
+mod shard;
+mod timers;
+mod token;
+mod view;
+mod waiting;
 mod watch;
+mod watchers;
+mod workers;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use outlast_kernel::Json;
-use outlast_protocol::requests::{self, Accepted, FlowView, List};
-use outlast_protocol::run::RunView;
-use outlast_protocol::{ApiError, Code, worker};
-use outlast_store::{Filter, Store};
+use outlast_protocol::{ApiError, Code};
+use outlast_store::{Put, Store, Table};
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use crate::limits;
+use adoption::Adoption;
+use committer::Committer;
+use context::{Context, Random, Shards};
+use core::Core;
+use dispatch::Dispatch;
+use flows::Flows;
+use message::Message;
+use shard::Shard;
 
 pub use clock::{Clock, ManualClock, Sleep, SystemClock};
+pub use deploy::DeployError;
 pub use options::Options;
 pub use watch::Watch;
 
-/// Runs flows over a store. Cheap to clone; all clones are the same engine.
+/// Runs flows over a store. Cheap to clone; all clones are the same engine, which ends with the last of them.
 #[derive(Clone)]
 pub struct Engine {
+    core: Arc<Core>,
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    wanted: tokio::sync::watch::Sender<BTreeSet<(String, String)>>,
+    committer: Committer,
+    tasks: Mutex<JoinSet<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Why flows are not deployed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DeployError {
-    /// Something else than their text.
-    #[error(transparent)]
-    Other(#[from] ApiError),
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // The tasks end with their set; the thread ends when its queue is empty.
+        self.committer.close();
+    }
 }
 
-fn later<T>() -> Result<T, ApiError> {
-    Err(ApiError::new(Code::NotReady, "the engine is not built yet"))
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("epoch", &self.core.ctx.epoch).finish_non_exhaustive()
+    }
 }
 
 impl Engine {
-    /// Opens a store: raises its epoch and puts its runs back to work.
+    /// Opens a store: raises its epoch and begins to put its runs back to work, beside which new work is served at once.
     ///
     /// # Errors
-    /// [`Code::Internal`] if the store cannot be read or written.
+    /// [`Code::Internal`] if the store cannot be read or written, [`Code::NotReady`] if the wall clock is far behind it.
     pub async fn open(store: Arc<dyn Store>, options: Options) -> Result<Engine, ApiError> {
-        let _ = (store, options);
-        Ok(Engine { inner: Arc::new(Inner { wanted: tokio::sync::watch::Sender::new(BTreeSet::new()) }) })
-    }
-
-    /// Checks and deploys flows; what is deployed stays in the store.
-    ///
-    /// # Errors
-    /// The diagnostics of the text, or what else went wrong.
-    pub async fn deploy(&self, request: requests::Deploy) -> Result<Vec<FlowView>, DeployError> {
-        let _ = request;
-        Ok(later()?)
-    }
-
-    /// Returns the deployed flows by name.
-    ///
-    /// # Errors
-    /// [`Code::Internal`].
-    pub fn flows(&self) -> Result<Vec<FlowView>, ApiError> {
-        later()
-    }
-
-    /// Starts a run, or finds the one that the same request started before (`true`).
-    ///
-    /// # Errors
-    /// [`Code::Invalid`], [`Code::NotFound`] (flow), [`Code::Conflict`], [`Code::DiskFull`].
-    pub async fn start(&self, request: requests::Start, by: &str) -> Result<(RunView, bool), ApiError> {
-        let _ = (request, by);
-        later()
-    }
-
-    /// Returns a run.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`].
-    pub async fn get(&self, run: &str) -> Result<RunView, ApiError> {
-        let _ = run;
-        later()
-    }
-
-    /// Returns runs, newest first.
-    ///
-    /// # Errors
-    /// [`Code::InvalidCursor`].
-    pub async fn list(&self, filter: Filter) -> Result<List<RunView>, ApiError> {
-        let _ = filter;
-        later()
-    }
-
-    /// Returns a run when it ended, when only people can move it, or after `wait`.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`].
-    pub async fn result(&self, run: &str, wait: Duration) -> Result<RunView, ApiError> {
-        let _ = (run, wait);
-        later()
-    }
-
-    /// Sends a message; type `closed` says that no more will come.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`], [`Code::Invalid`], [`Code::RunEnded`], [`Code::NotListening`], [`Code::MailboxFull`], [`Code::Conflict`].
-    pub async fn message(&self, run: &str, request: requests::Send, by: &str) -> Result<Accepted, ApiError> {
-        let _ = (run, request, by);
-        later()
-    }
-
-    /// Sends a message and waits until the run took it: `{"handled": n}`, or `{"unread_at_end": true}`.
-    ///
-    /// # Errors
-    /// As [`Engine::message`].
-    pub async fn message_handled(
-        &self,
-        run: &str,
-        request: requests::Send,
-        by: &str,
-    ) -> Result<Json, ApiError> {
-        let _ = (run, request, by);
-        later()
-    }
-
-    /// Pulls an unread message back.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`] if it is not unread.
-    pub async fn withdraw(
-        &self,
-        run: &str,
-        request: requests::Withdraw,
-        by: &str,
-    ) -> Result<Accepted, ApiError> {
-        let _ = (run, request, by);
-        later()
-    }
-
-    /// Answers a question.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`], [`Code::Invalid`], [`Code::AlreadyDecided`], [`Code::Conflict`], [`Code::Forbidden`], [`Code::RunEnded`].
-    pub async fn answer(&self, run: &str, request: requests::Answer, by: &str) -> Result<Accepted, ApiError> {
-        let _ = (run, request, by);
-        later()
-    }
-
-    /// Stops a run with its clean-up.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`], [`Code::AlreadyEnding`], [`Code::RunEnded`].
-    pub async fn cancel(&self, run: &str, by: &str) -> Result<Accepted, ApiError> {
-        let _ = (run, by);
-        later()
-    }
-
-    /// Stops a run at once.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`], [`Code::RunEnded`].
-    pub async fn terminate(&self, run: &str, by: &str) -> Result<Accepted, ApiError> {
-        let _ = (run, by);
-        later()
-    }
-
-    /// Settles an operation in doubt.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`], [`Code::Invalid`].
-    pub async fn settle(&self, run: &str, request: requests::Settle, by: &str) -> Result<Accepted, ApiError> {
-        let _ = (run, request, by);
-        later()
-    }
-
-    /// Gives a held operation fresh attempts.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`].
-    pub async fn release(
-        &self,
-        run: &str,
-        request: requests::Release,
-        by: &str,
-    ) -> Result<Accepted, ApiError> {
-        let _ = (run, request, by);
-        later()
-    }
-
-    /// Returns stored events after `after` as the contract shows them, emits after the event that caused them.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`].
-    pub async fn events(&self, run: &str, after: u64, limit: usize) -> Result<List<Json>, ApiError> {
-        let _ = (run, after, limit);
-        later()
-    }
-
-    /// Follows a run: the frames after `last_event_id` (`RUN/n.k`), all of them if there is none.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`], [`Code::InvalidCursor`].
-    pub async fn watch(&self, run: &str, last_event_id: Option<&str>) -> Result<Watch, ApiError> {
-        let _ = (run, last_event_id);
-        later()
-    }
-
-    /// Takes in a worker.
-    ///
-    /// # Errors
-    /// [`Code::Invalid`], [`Code::NotReady`].
-    pub async fn register(&self, request: worker::Register) -> Result<worker::Registered, ApiError> {
-        let _ = request;
-        later()
-    }
-
-    /// Gives a worker tasks, waiting for the first one.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`] if the session is not known (any more): register again.
-    pub async fn poll(&self, request: worker::Poll) -> Result<worker::Polled, ApiError> {
-        let _ = request;
-        later()
-    }
-
-    /// Takes results.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`] if the session is not known (any more): register again.
-    pub async fn report(&self, request: worker::Report) -> Result<worker::Reported, ApiError> {
-        let _ = request;
-        later()
-    }
-
-    /// Takes signs of life and partial output.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`] if the session is not known (any more): register again.
-    pub async fn progress(&self, request: worker::Progress) -> Result<(), ApiError> {
-        let _ = request;
-        later()
-    }
-
-    /// Waits for attempts that a worker must stop.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`] if the session is not known (any more): register again.
-    pub async fn control(&self, session: &str, wait_ms: u64) -> Result<worker::Control, ApiError> {
-        let _ = (session, wait_ms);
-        later()
-    }
-
-    /// Takes note that a worker's process ended: its tasks are lost at once.
-    pub async fn worker_gone(&self, boot: &str) {
-        let _ = boot;
+        let random = Arc::new(Random::new(options.seed));
+        let opening = opening::read_aside(Arc::clone(&store), Arc::clone(&random)).await?;
+        let opened_at = opening::set_clock(&options, opening.newest)?;
+        let (committer, thread) = Committer::start(Arc::clone(&store))
+            .map_err(|e| ApiError::new(Code::Internal, format!("no thread for the committer: {e}")))?;
+        committer.put(opening.puts).await.map_err(|refused| errors::refused(&refused))?;
+        let adoption = Adoption::new(opening.sessions.clone(), opened_at.plus(options.adopt_within_ms));
+        let ctx = Arc::new(Context {
+            clock: Arc::clone(&options.clock),
+            dispatch: Dispatch::new(options.lease_ms, adoption),
+            committer: committer.clone(),
+            flows: Flows::open(Arc::clone(&store))?,
+            key: opening.key,
+            epoch: opening.epoch,
+            opened_at,
+            lease_ms: options.lease_ms,
+            random,
+            store,
+        });
+        let shards = options.shards.max(1);
+        let (senders, receivers): (Vec<_>, Vec<_>) =
+            (0..shards).map(|_| mpsc::channel(limits::SHARD_MESSAGES)).unzip();
+        let core = Arc::new(Core::new(Arc::clone(&ctx), Shards::new(senders), &opening.sessions));
+        let mut tasks = JoinSet::new();
+        let live_max = options.live_runs_max.div_ceil(shards);
+        for (number, messages) in receivers.into_iter().enumerate() {
+            tasks.spawn(Shard::new(Arc::clone(&ctx), (number, shards), live_max, messages).run());
+        }
+        tasks.spawn(Arc::clone(&core).watch_deadlines());
+        tasks.spawn(Arc::clone(&core).recover());
+        let inner = Inner { committer, tasks: Mutex::new(tasks), thread: Mutex::new(Some(thread)) };
+        Ok(Engine { core, inner: Arc::new(inner) })
     }
 
     /// Returns profiles and queues with work that no session serves, as it changes.
     #[must_use]
     pub fn profiles_wanted(&self) -> tokio::sync::watch::Receiver<BTreeSet<(String, String)>> {
-        self.inner.wanted.subscribe()
+        self.core.ctx.dispatch.wanted()
     }
 
     /// Keeps an environment profile.
@@ -273,8 +133,12 @@ impl Engine {
     /// # Errors
     /// [`Code::Internal`], [`Code::DiskFull`].
     pub async fn put_profile(&self, name: &str, record: Json) -> Result<(), ApiError> {
-        let _ = (name, record);
-        later()
+        if self.profile(name)?.as_ref() == Some(&record) {
+            return Ok(());
+        }
+        let value = serde_json::to_vec(&record).map_err(|e| ApiError::new(Code::Invalid, e.to_string()))?;
+        let put = Put { table: Table::Profile, key: name.as_bytes().to_vec(), value: Some(value) };
+        self.core.ctx.committer.put(vec![put]).await.map_err(|refused| errors::refused(&refused))
     }
 
     /// Returns an environment profile.
@@ -282,21 +146,68 @@ impl Engine {
     /// # Errors
     /// [`Code::Internal`].
     pub fn profile(&self, name: &str) -> Result<Option<Json>, ApiError> {
-        let _ = name;
-        later()
+        let bytes =
+            self.core.ctx.store.get(Table::Profile, name.as_bytes()).map_err(|e| errors::store(&e))?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|e| ApiError::new(Code::Internal, format!("profile {name} cannot be read: {e}")))
     }
 
     /// Waits until the engine cannot go on, and returns why. The process should exit then, non-zero.
     pub async fn failed(&self) -> String {
-        std::future::pending().await
+        let mut failed = self.core.ctx.committer.failed();
+        let why = failed.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+        match why {
+            Some(why) => why,
+            // The committer ended without a failure: the engine was shut down.
+            None => std::future::pending().await,
+        }
     }
 
     /// Returns figures for `doctor` and health checks.
     #[must_use]
     pub fn status(&self) -> Json {
-        Json::Null
+        let ctx = &self.core.ctx;
+        let (sessions, in_hand, ready) = ctx.dispatch.figures();
+        let failed = ctx.committer.failed().borrow().clone();
+        let commits = ctx.store.stats().ok().map(|stats| {
+            json!({ "number": stats.commit_last, "us_last": stats.commit_us_last, "us_max": stats.commit_us_max,
+                    "bytes": stats.bytes, "free_bytes": stats.free_bytes, "nearly_full": stats.nearly_full })
+        });
+        json!({
+            "state": if failed.is_some() { "failed" } else if *self.core.recovering.borrow() { "recovering" } else { "ready" },
+            "failed": failed,
+            "epoch": ctx.epoch,
+            "shards": self.core.shards.all().len(),
+            "sessions": sessions,
+            "in_hand": in_hand,
+            "ready": ready,
+            "commit": commits,
+        })
     }
 
     /// Takes no more work and makes what was taken durable. Writes no event of any run.
-    pub async fn shutdown(&self) {}
+    pub async fn shutdown(&self) {
+        let mut waits = Vec::new();
+        for shard in self.core.shards.all() {
+            let (stopped, wait) = oneshot::channel();
+            if shard.send(Message::Stop(stopped)).await.is_ok() {
+                waits.push(wait);
+            }
+        }
+        for wait in waits {
+            // A shard that ended otherwise has nothing more to make durable.
+            let _ = wait.await;
+        }
+        self.inner.committer.close();
+        let thread = self.inner.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let joined = tokio::task::spawn_blocking(move || thread.join()).await;
+            if !matches!(joined, Ok(Ok(()))) {
+                tracing::error!("the committer did not end as it should");
+            }
+        }
+        self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+    }
 }

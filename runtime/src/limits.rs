@@ -98,3 +98,81 @@ pub const FLUSH_EVERY_MS: u64 = 300_000;
 
 /// Milliseconds for reading a whole store: at about a million events a second, and some for a cold disk.
 pub const DOCTOR_MS_MAX: u64 = 600_000;
+/// Bytes of a task token: a run id, a boot id and some numbers fit several times.
+pub const TOKEN_BYTES_MAX: usize = 2_048;
+
+/// Bytes of a worker's name and of its boot id: they stand in events and keys.
+pub const NAME_BYTES_MAX: usize = 200;
+
+/// Milliseconds between two looks whether a process of the last epoch still lives, while it is waited for: with all of them dead,
+/// work goes on within a second.
+pub const PROCESS_LOOK_MS: u64 = 100;
+
+/// Milliseconds after which a worker is told again to stop an attempt: an answer of `control` may have been lost.
+pub const STOP_AGAIN_MS: u64 = 5_000;
+
+/// Tokens that one worker is told to stop although it does not have their tasks: it registers again if there are more.
+pub const UNWANTED_MAX: usize = 1_000;
+
+/// Bytes after which a group commit takes no further step: larger groups cost latency and gain nothing.
+pub const BATCH_BYTES: usize = 1 << 20;
+
+/// Events after which a group commit takes no further step, for the same reason.
+pub const BATCH_EVENTS: usize = 2_000;
+
+/// Timers that one step may fire: more than a run can sensibly have due at once; the rest follow in the next step.
+pub const TIMERS_PER_STEP: usize = 1_000;
+
+/// Events before the first snapshot: folding fewer is faster than reading a snapshot.
+pub const SNAPSHOT_EVENTS_MIN: usize = 64;
+
+/// Events that are read from the store at once.
+pub const HISTORY_PAGE: usize = 1_000;
+
+/// Milliseconds that due times are read from the store ahead: a run that waits longer costs no memory.
+pub const DUE_WINDOW_MS: u64 = 60_000;
+
+/// Due times that are read at once.
+pub const DUE_PAGE: usize = 1_000;
+
+/// Frames that a watcher may lag behind before it has to resume from the store.
+pub const WATCH_FRAMES: usize = 1_024;
+
+/// Bytes of partial output that are kept for one operation; the whole comes with its result.
+pub const PARTIAL_BYTES_MAX: usize = 1 << 20;
+
+/// Steps of a shard that may be on their way to the disk; no further message is taken beyond it.
+pub const WITHHELD_STEPS: usize = 4_096;
+
+/// Messages or due runs that are taken at once, before durable steps are looked at.
+pub const BURST: usize = 256;
+
+/// Messages that wait for a shard; senders wait beyond it.
+pub const SHARD_MESSAGES: usize = 4_096;
+
+/// One in so many runs in memory is dropped when there are too many: finding idle ones looks at all of them.
+pub const EVICT_SHARE: usize = 10;
+
+/// Milliseconds after which a full disk is tried again.
+pub const FULL_RETRY_MS: u64 = 1_000;
+
+/// Milliseconds after which reading due times is tried again.
+pub const STORE_RETRY_MS: u64 = 1_000;
+
+/// Accepted reports that a shard remembers, to know them again while they are not in the store's history.
+pub const REPORTS_REMEMBERED: usize = 10_000;
+
+/// Runs that are put back to work at once after a restart: new work goes on between them.
+pub const RECOVERY_PAGE: usize = 64;
+
+/// Milliseconds that the wall clock may be behind the newest event; more means that one of them is wrong.
+pub const CLOCK_BEHIND_MS_MAX: i64 = 3_600_000;
+
+/// Results, tokens or signs of life in one call of a worker.
+pub const CALL_ITEMS_MAX: usize = 10_000;
+
+/// Tasks that one poll gives at most.
+pub const POLL_TASKS_MAX: usize = 1_000;
+
+/// Characters of a refused text that an error repeats.
+pub const QUOTED_CHARS: usize = 80;

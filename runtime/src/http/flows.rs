@@ -2,7 +2,9 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use outlast_dsl::diag;
 use outlast_kernel::Json as Value;
 use outlast_protocol::{ApiError, Code};
 use serde_json::json;
@@ -19,6 +21,11 @@ pub(super) async fn deploy(State(app): Shared, request: Request) -> Result<Respo
     match app.served.engine.deploy(deploy).await {
         Ok(flows) => Ok(Json(json!({ "flows": flows })).into_response()),
         Err(DeployError::Other(error)) => Err(error.into()),
+        Err(DeployError::Invalid { diagnostics, sources }) => {
+            let error = ApiError::new(Code::Invalid, "the flows have faults; see `diagnostics`");
+            let body = json!({ "error": error, "diagnostics": diag::json(&diagnostics, &sources) });
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, Json(body)).into_response())
+        }
     }
 }
 

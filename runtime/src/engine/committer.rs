@@ -1,0 +1,335 @@
+//! The committer: one thread that makes the steps of all shards durable, many at a time.
+//!
+//! Leaves deciding to the shards, which go on with the next steps meanwhile. Invariant: steps become durable in the order in which
+//! they were queued, and nobody is told of one before the store's commit returned. After a failed commit nothing is ever told.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use outlast_kernel::ids::{Millis, RunId, Seq};
+use outlast_store::{Batch, Head, Put, RunWrite, Store, StoreError, Table};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::limits;
+
+/// Where a run's durable history stands: read and moved on by the committer only, made by the run's shard.
+pub(crate) type HeadCell = Arc<Mutex<Head>>;
+
+/// The key in [`Table::Setting`] of the newest event's time: the engine's clock starts there at least.
+pub(crate) const TIME_KEY: &[u8] = b"time";
+
+/// Something to make durable.
+pub(crate) enum Work {
+    /// A step of a run.
+    Step(Box<Step>),
+    /// Records beside histories.
+    Puts {
+        /// The records.
+        puts: Vec<Put>,
+        /// Whom to tell.
+        done: oneshot::Sender<Result<(), Refused>>,
+    },
+}
+
+/// A step of a run.
+pub(crate) struct Step {
+    /// The run's durable head.
+    pub(crate) head: HeadCell,
+    /// What to write; its `before` is filled in here.
+    pub(crate) write: RunWrite,
+    /// Records that belong to it.
+    pub(crate) puts: Vec<Put>,
+    /// About how many bytes it has.
+    pub(crate) weight: usize,
+    /// The shard's name for it.
+    pub(crate) ticket: u64,
+    /// Whom to tell.
+    pub(crate) done: mpsc::UnboundedSender<Done>,
+}
+
+/// What became of steps, in order.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// The steps.
+    pub(crate) tickets: Vec<u64>,
+    /// Whether they are durable.
+    pub(crate) result: Result<(), Refused>,
+}
+
+/// Why something is not durable.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    /// The disk has no room; nothing was written.
+    #[error("{0}")]
+    Full(String),
+    /// The store refuses this write for itself; nothing was written.
+    #[error("{0}")]
+    Invalid(String),
+    /// The disk failed: nobody knows whether it was written.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The queue to the committer's thread.
+#[derive(Clone)]
+pub(crate) struct Committer {
+    queue: Arc<Queue>,
+}
+
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+    failed: watch::Sender<Option<String>>,
+}
+
+#[derive(Default)]
+struct State {
+    works: VecDeque<Work>,
+    closed: bool,
+}
+
+impl Committer {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub(crate) fn start(store: Arc<dyn Store>) -> std::io::Result<(Committer, JoinHandle<()>)> {
+        let queue = Arc::new(Queue {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            failed: watch::Sender::new(None),
+        });
+        let committer = Committer { queue: Arc::clone(&queue) };
+        let thread = std::thread::Builder::new()
+            .name("committer".into())
+            .spawn(move || Thread { store, queue, refusal: None }.run())?;
+        Ok((committer, thread))
+    }
+
+    /// Queues something. Its bound is its callers': a shard waits when too much of it is not durable, others wait for the answer.
+    pub(crate) fn queue(&self, work: Work) {
+        let mut state = self.queue.lock();
+        if state.closed {
+            drop(state);
+            return work.tell(Err(Refused::Failed("the engine is stopping".into())));
+        }
+        state.works.push_back(work);
+        self.queue.changed.notify_one();
+    }
+
+    /// Makes records durable.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub(crate) async fn put(&self, puts: Vec<Put>) -> Result<(), Refused> {
+        let (done, result) = oneshot::channel();
+        self.queue(Work::Puts { puts, done });
+        result.await.unwrap_or_else(|_| Err(Refused::Failed("the committer is gone".into())))
+    }
+
+    /// Lets the thread end when the queue is empty; takes nothing more.
+    pub(crate) fn close(&self) {
+        self.queue.lock().closed = true;
+        self.queue.changed.notify_one();
+    }
+
+    /// Returns why the committer failed, as soon as it does.
+    pub(crate) fn failed(&self) -> watch::Receiver<Option<String>> {
+        self.queue.failed.subscribe()
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for work and takes one batch of it; none when closed and empty.
+    fn next(&self) -> Option<Vec<Work>> {
+        let mut state = self.lock();
+        while state.works.is_empty() {
+            if state.closed {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let (mut batch, mut bytes, mut events) = (Vec::new(), 0, 0);
+        let mut ended = Vec::<RunId>::new();
+        while let Some(work) = state.works.front() {
+            if let Work::Step(step) = work {
+                // Steps of one run are merged into one write, whose snapshot must be that of its last event.
+                let fits = bytes < limits::BATCH_BYTES && events < limits::BATCH_EVENTS;
+                if !fits || ended.contains(&step.write.run) {
+                    break;
+                }
+                (bytes, events) = (bytes + step.weight, events + step.write.events.len());
+                if step.write.snapshot.is_some() {
+                    ended.push(step.write.run.clone());
+                }
+            }
+            batch.extend(state.works.pop_front());
+        }
+        Some(batch)
+    }
+}
+
+impl Work {
+    fn tell(self, result: Result<(), Refused>) {
+        match self {
+            Work::Step(step) => {
+                let Step { ticket, done, .. } = *step;
+                // A shard that is gone needs no word.
+                let _ = done.send(Done { tickets: vec![ticket], result });
+            }
+            Work::Puts { done, .. } => {
+                let _ = done.send(result);
+            }
+        }
+    }
+}
+
+struct Thread {
+    store: Arc<dyn Store>,
+    queue: Arc<Queue>,
+    /// Why the last refused step was refused: what follows it in its run is refused for the same reason.
+    refusal: Option<Refused>,
+}
+
+impl Thread {
+    fn run(mut self) {
+        while let Some(batch) = self.queue.next() {
+            if let Err(why) = self.commit(batch) {
+                self.queue.failed.send_replace(Some(why.clone()));
+                let mut state = self.queue.lock();
+                state.closed = true;
+                let left: Vec<Work> = state.works.drain(..).collect();
+                drop(state);
+                tell_all(left, &Err(Refused::Failed(why)));
+            }
+        }
+    }
+
+    /// Commits works together, or one by one if the store refuses one of them for itself. An error is fatal.
+    fn commit(&mut self, works: Vec<Work>) -> Result<(), String> {
+        let (works, orphans): (Vec<Work>, Vec<Work>) = self.follow_their_heads(works);
+        if !orphans.is_empty() {
+            let why = self.refusal.clone();
+            tell_all(
+                orphans,
+                &Err(why.unwrap_or_else(|| Refused::Invalid("a step before it is missing".into()))),
+            );
+        }
+        if works.is_empty() {
+            return Ok(());
+        }
+        let batch = batch_of(&works);
+        match self.store.commit(&batch) {
+            Ok(heads) => {
+                move_heads(&works, &batch, &heads);
+                tell_all(works, &Ok(()));
+                Ok(())
+            }
+            Err(full @ StoreError::Full { .. }) => {
+                self.refuse(works, Refused::Full(full.to_string()));
+                Ok(())
+            }
+            Err(error @ (StoreError::Stale { .. } | StoreError::Invalid { .. })) => {
+                if works.len() == 1 {
+                    self.refuse(works, Refused::Invalid(error.to_string()));
+                    return Ok(());
+                }
+                works.into_iter().try_for_each(|work| self.commit(vec![work]))
+            }
+            Err(error) => {
+                let why = error.to_string();
+                tell_all(works, &Err(Refused::Failed(why.clone())));
+                Err(why)
+            }
+        }
+    }
+
+    fn refuse(&mut self, works: Vec<Work>, why: Refused) {
+        self.refusal = Some(why.clone());
+        tell_all(works, &Err(why));
+    }
+
+    /// Parts works from steps whose run stands elsewhere, because a step before them was refused.
+    fn follow_their_heads(&self, works: Vec<Work>) -> (Vec<Work>, Vec<Work>) {
+        let mut ends = BTreeMap::<RunId, Seq>::new();
+        works.into_iter().partition(|work| {
+            let Work::Step(step) = work else { return true };
+            let before = ends.get(&step.write.run).copied().unwrap_or_else(|| lock(&step.head).seq);
+            let first = step.write.events.first().map(|event| event.n);
+            let follows = first == Some(before.next());
+            if let (true, Some(last)) = (follows, step.write.events.last()) {
+                ends.insert(step.write.run.clone(), last.n);
+            }
+            follows
+        })
+    }
+}
+
+/// Makes one batch: the steps of a run become one write.
+fn batch_of(works: &[Work]) -> Batch {
+    let mut batch = Batch::default();
+    let mut places = BTreeMap::<&RunId, usize>::new();
+    let mut time: Option<Millis> = None;
+    for work in works {
+        match work {
+            Work::Puts { puts, .. } => batch.puts.extend(puts.iter().cloned()),
+            Work::Step(step) => {
+                batch.puts.extend(step.puts.iter().cloned());
+                time = time.max(step.write.events.last().map(|event| event.time));
+                if let Some(at) = places.get(&step.write.run) {
+                    let write: &mut RunWrite = &mut batch.runs[*at];
+                    write.events.extend(step.write.events.iter().cloned());
+                    write.index = step.write.index;
+                    write.summary = step.write.summary.clone();
+                    write.snapshot = step.write.snapshot.clone();
+                } else {
+                    places.insert(&step.write.run, batch.runs.len());
+                    batch.runs.push(RunWrite { before: *lock(&step.head), ..step.write.clone() });
+                }
+            }
+        }
+    }
+    if let Some(time) = time {
+        let value = Some(time.0.to_be_bytes().to_vec());
+        batch.puts.push(Put { table: Table::Setting, key: TIME_KEY.to_vec(), value });
+    }
+    batch
+}
+
+fn move_heads(works: &[Work], batch: &Batch, heads: &[Head]) {
+    let heads: BTreeMap<&RunId, Head> =
+        batch.runs.iter().map(|write| &write.run).zip(heads.iter().copied()).collect();
+    for work in works {
+        if let Work::Step(step) = work
+            && let Some(head) = heads.get(&step.write.run)
+        {
+            *lock(&step.head) = *head;
+        }
+    }
+}
+
+/// Tells everybody, each shard once for consecutive steps.
+fn tell_all(works: Vec<Work>, result: &Result<(), Refused>) {
+    let mut open: Vec<(mpsc::UnboundedSender<Done>, Vec<u64>)> = Vec::new();
+    for work in works {
+        match work {
+            Work::Puts { .. } => work.tell(result.clone()),
+            Work::Step(step) => match open.iter_mut().find(|(done, _)| done.same_channel(&step.done)) {
+                Some((_, tickets)) => tickets.push(step.ticket),
+                None => open.push((step.done, vec![step.ticket])),
+            },
+        }
+    }
+    for (done, tickets) in open {
+        let _ = done.send(Done { tickets, result: result.clone() });
+    }
+}
+
+fn lock(head: &HeadCell) -> MutexGuard<'_, Head> {
+    head.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,96 @@
+//! Deploying flows: text is checked, and the machines are kept for as long as a run needs them.
+//!
+//! Leaves finding faults to the dsl. Invariant: a deployment is durable as a whole or not at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use outlast_dsl::diag::{Diagnostic, Sources};
+use outlast_dsl::{Checked, SourceFile, check, used_files};
+use outlast_protocol::requests::{Deploy, FileText, FlowView};
+use outlast_protocol::{ApiError, Code};
+
+use super::flows::Source;
+use super::{Engine, errors, flows};
+
+/// Why flows are not deployed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeployError {
+    /// Their text has faults.
+    #[error("the flows have faults")]
+    Invalid {
+        /// The faults, and warnings beside them.
+        diagnostics: Vec<Diagnostic>,
+        /// The files that they are about.
+        sources: Sources,
+    },
+    /// Something else than their text.
+    #[error(transparent)]
+    Other(#[from] ApiError),
+}
+
+impl Engine {
+    /// Checks and deploys flows; what is deployed stays in the store. Files that others name with `use tools` are taken as tool
+    /// catalogues, the rest as flow text.
+    ///
+    /// # Errors
+    /// The diagnostics of the text, or what else went wrong.
+    pub async fn deploy(&self, request: Deploy) -> Result<Vec<FlowView>, DeployError> {
+        let (files, attachments) = sort(request.files);
+        let checking = tokio::task::spawn_blocking(move || {
+            let checked = check(&files, &attachments);
+            (files, attachments, checked)
+        });
+        let (files, attachments, checked) = checking
+            .await
+            .map_err(|e| ApiError::new(Code::Internal, format!("the flows could not be checked: {e}")))?;
+        let Checked { flows: checked, diagnostics } = checked;
+        if diagnostics.iter().any(Diagnostic::is_error) || checked.is_empty() {
+            let mut sources = Sources::default();
+            for file in files {
+                sources.add(file.name, file.text);
+            }
+            return Err(DeployError::Invalid { diagnostics, sources });
+        }
+        let mut puts = Vec::new();
+        let mut deployed = Vec::new();
+        for flow in checked {
+            let hash = flow.machine.hash().0;
+            let view = FlowView { name: flow.name, version: flow.version, machine: hash };
+            let source = Source {
+                places: flow.places,
+                files: files.iter().map(|file| (file.name.clone(), file.text.clone())).collect(),
+                attachments: attachments.clone(),
+            };
+            puts.extend(flows::records(&view, &flow.machine, &source));
+            deployed.push((view, Arc::new(flow.machine)));
+        }
+        self.core.ctx.committer.put(puts).await.map_err(|refused| errors::refused(&refused))?;
+        let views = deployed.iter().map(|(view, _)| view.clone()).collect();
+        for (view, machine) in deployed {
+            self.core.ctx.flows.deployed(view, machine);
+        }
+        Ok(views)
+    }
+
+    /// Returns the deployed flows by name.
+    ///
+    /// # Errors
+    /// [`Code::Internal`].
+    pub fn flows(&self) -> Result<Vec<FlowView>, ApiError> {
+        Ok(self.core.ctx.flows.list())
+    }
+}
+
+/// Parts flow text from what it uses.
+fn sort(files: Vec<FileText>) -> (Vec<SourceFile>, BTreeMap<String, String>) {
+    let source = |file: FileText| SourceFile { name: file.name, text: file.text };
+    let (texts, catalogues): (Vec<SourceFile>, Vec<SourceFile>) =
+        files.into_iter().map(source).partition(|file| !file.name.ends_with(".json"));
+    let used: BTreeSet<String> = texts.iter().flat_map(used_files).collect();
+    let (used, flows): (Vec<SourceFile>, Vec<SourceFile>) =
+        texts.into_iter().partition(|file| used.contains(&file.name));
+    let attachments = catalogues.into_iter().chain(used).map(|file| (file.name, file.text)).collect();
+    (flows, attachments)
+}

@@ -1,0 +1,334 @@
+//! Who gets which task: ready work, worker sessions, tasks in hand, and what workers of the last epoch may still hold.
+//!
+//! Leaves deciding to the shards: work is *reserved* here, and in hand only when its shard said so. Invariant: one lock, never held
+//! across an await; a piece of work is ready, kept for adoption, coming or in hand, never two of them.
+
+mod hand;
+mod lanes;
+mod standing;
+mod workers;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use outlast_kernel::event::LostWhy;
+use outlast_kernel::ids::{Attempt, Millis, OpId, RunId};
+use tokio::sync::{Notify, watch};
+
+use super::adoption::{Adoption, Begun, Freed};
+use super::session::Session;
+use crate::limits;
+
+pub(crate) use hand::{InHand, StopWhy};
+use hand::{Stop, Verdict};
+pub(crate) use lanes::Lane;
+use lanes::Lanes;
+pub(crate) use standing::Standing;
+pub(crate) use workers::Call;
+
+/// Names an operation of a run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct WorkId {
+    /// The run.
+    pub(crate) run: RunId,
+    /// Its operation.
+    pub(crate) op: OpId,
+}
+
+/// Profiles and queues with work that nobody serves.
+pub(crate) type Wanted = BTreeSet<(String, String)>;
+
+/// The hand-out of tasks.
+pub(crate) struct Dispatch {
+    inner: Mutex<Inner>,
+    lease_ms: u64,
+    wanted: watch::Sender<Wanted>,
+    /// Wakes whoever watches deadlines: an earlier one may have come.
+    pub(crate) deadlines: Notify,
+}
+
+struct Inner {
+    lanes: Lanes,
+    sessions: BTreeMap<String, Session>,
+    coming: BTreeMap<WorkId, (String, Lane)>,
+    hand: BTreeMap<WorkId, InHand>,
+    adoption: Adoption,
+}
+
+/// What time brought about.
+#[derive(Debug, Default)]
+pub(crate) struct Due {
+    /// Attempts that will never answer.
+    pub(crate) lost: Vec<(WorkId, Attempt, LostWhy)>,
+    /// What need not wait for adoption any more.
+    pub(crate) freed: Freed,
+    /// Workers whose lease ended: their durable records go.
+    pub(crate) ended: Vec<(String, String)>,
+}
+
+impl Dispatch {
+    /// Begins with what may be in hand from the last epoch.
+    pub(crate) fn new(lease_ms: u64, adoption: Adoption) -> Dispatch {
+        let inner = Inner {
+            lanes: Lanes::default(),
+            sessions: BTreeMap::new(),
+            coming: BTreeMap::new(),
+            hand: BTreeMap::new(),
+            adoption,
+        };
+        let wanted = watch::Sender::new(Wanted::new());
+        Dispatch { inner: Mutex::new(inner), lease_ms, wanted, deadlines: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing in here panics half-way through a change that others rely on.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes work ready. `old`: it was open before this epoch, so a worker may have it in hand.
+    pub(crate) fn offer(&self, work: WorkId, lane: Lane, old: bool) {
+        let mut inner = self.lock();
+        if inner.coming.contains_key(&work) || inner.hand.contains_key(&work) {
+            return;
+        }
+        // A `once` attempt that a worker has was begun; a ready one is with nobody.
+        if old && lane.promise > 0 && inner.adoption.hold(&work, &lane) {
+            return;
+        }
+        inner.add(work, lane);
+        self.note_wanted(&inner);
+    }
+
+    /// Judges an operation that state says was begun: nothing to do if it is in hand.
+    pub(crate) fn begun(&self, work: &WorkId, attempt: Attempt, holder: &str) -> Begun {
+        let mut inner = self.lock();
+        if inner.hand.contains_key(work) || inner.coming.contains_key(work) {
+            return Begun::Wait;
+        }
+        match inner.adoption.begun(work, attempt, holder) {
+            Begun::Unknown if inner.sessions.values().any(|s| s.record.holder() == holder) => Begun::Wait,
+            Begun::Unknown => Begun::Lost,
+            known => known,
+        }
+    }
+
+    /// Tells whether a worker of the last epoch may have an operation in hand: its deadlines wait for the adoption window.
+    pub(crate) fn may_be_held(&self, work: &WorkId, now: Millis) -> bool {
+        let inner = self.lock();
+        let adopted = || inner.hand.get(work).is_some_and(|task| task.adopted);
+        now < inner.adoption.until && (inner.adoption.keeps(work) || adopted())
+    }
+
+    /// Returns the end of the adoption window.
+    pub(crate) fn adoption_until(&self) -> Millis {
+        self.lock().adoption.until
+    }
+
+    /// Takes back work that was closed: ready work vanishes, a worker that has it in hand is told to stop.
+    pub(crate) fn close(&self, work: &WorkId, now: Millis) {
+        let mut inner = self.lock();
+        inner.lanes.remove(work);
+        inner.adoption.forget(work);
+        if inner.stop(work, StopWhy::Closed, now) {
+            self.deadlines.notify_one();
+        }
+        self.note_wanted(&inner);
+    }
+
+    /// Puts work that came to nobody back into its lane, or drops it if it is not wanted any more.
+    pub(crate) fn uncome(&self, work: &WorkId, again: bool) {
+        let mut inner = self.lock();
+        let Some((session, lane)) = inner.coming.remove(work) else { return };
+        if let Some(session) = inner.sessions.get_mut(&session) {
+            session.coming -= 1;
+        }
+        if again {
+            inner.add(work.clone(), lane);
+        }
+        inner.wake_with_room();
+        self.note_wanted(&inner);
+    }
+
+    /// Turns work that was coming into a task in hand; none if the session is gone meanwhile.
+    pub(crate) fn hand(&self, work: &WorkId, task: InHand) -> Option<()> {
+        let mut inner = self.lock();
+        if let Some((session, _)) = inner.coming.remove(work)
+            && let Some(session) = inner.sessions.get_mut(&session)
+        {
+            session.coming -= 1;
+        }
+        inner.sessions.get_mut(&task.session)?.hand.insert(work.clone());
+        inner.adoption.forget(work);
+        inner.lanes.remove(work);
+        inner.hand.insert(work.clone(), task);
+        self.deadlines.notify_one();
+        Some(())
+    }
+
+    /// Frees the worker of a task, because it answered. Tells whether it had it in hand.
+    pub(crate) fn unhand(&self, work: &WorkId, attempt: Attempt) -> bool {
+        let mut inner = self.lock();
+        if inner.hand.get(work).is_none_or(|task| task.attempt != attempt) {
+            return false;
+        }
+        inner.drop_from_hand(work);
+        inner.wake_with_room();
+        true
+    }
+
+    /// Returns a task in hand.
+    pub(crate) fn held_by(&self, work: &WorkId) -> Option<InHand> {
+        self.lock().hand.get(work).cloned()
+    }
+
+    /// Does what time demands.
+    pub(crate) fn tick(&self, now: Millis) -> Due {
+        let mut inner = self.lock();
+        let mut due = Due::default();
+        inner.end_leases(now, &mut due);
+        inner.judge_tasks(now, self.lease_ms, &mut due);
+        if inner.adoption.waits() {
+            inner.adoption.look_at_processes();
+            if inner.adoption.until <= now {
+                inner.adoption.end();
+            }
+            due.freed = inner.adoption.free();
+        }
+        due.ended.extend(inner.adoption.take_gone());
+        inner.wake_with_room();
+        self.note_wanted(&inner);
+        due
+    }
+
+    /// Returns when [`Dispatch::tick`] is needed next.
+    pub(crate) fn next_tick(&self, now: Millis) -> Option<Millis> {
+        let inner = self.lock();
+        let leases = inner.sessions.values().map(|session| session.lease_until);
+        let tasks = inner.hand.values().filter_map(|task| {
+            task.judge_at(self.lease_ms, inner.sessions.get(&task.session).is_some_and(|s| s.names_tasks))
+        });
+        let adoption = inner.adoption.waits().then(|| {
+            // Whether a process lives can only be asked, so ask often while somebody waits for the answer.
+            now.plus(limits::PROCESS_LOOK_MS).min(inner.adoption.until)
+        });
+        leases.chain(tasks).chain(adoption).min()
+    }
+
+    /// Returns profiles and queues with work that nobody serves, as it changes.
+    pub(crate) fn wanted(&self) -> watch::Receiver<Wanted> {
+        self.wanted.subscribe()
+    }
+
+    fn note_wanted(&self, inner: &Inner) {
+        let polled = |lane: &Lane| {
+            inner.sessions.values().any(|session| session.record.polls(&lane.queue, &lane.profile))
+        };
+        let wanted: Wanted = inner
+            .lanes
+            .waiting()
+            .filter(|lane| !polled(lane))
+            .map(|lane| (lane.profile.clone(), lane.queue.clone()))
+            .collect();
+        self.wanted.send_if_modified(|old| {
+            let changed = *old != wanted;
+            if changed {
+                *old = wanted;
+            }
+            changed
+        });
+    }
+}
+
+impl Inner {
+    fn add(&mut self, work: WorkId, lane: Lane) {
+        for session in self.sessions.values().filter(|s| s.room() > 0 && s.record.serves(&lane)) {
+            session.work.notify_waiters();
+        }
+        self.lanes.add(work, lane);
+    }
+
+    /// Wakes polls of sessions that have room and work.
+    fn wake_with_room(&self) {
+        for session in self.sessions.values().filter(|session| session.room() > 0) {
+            if self.lanes.waiting().any(|lane| session.record.serves(lane)) {
+                session.work.notify_waiters();
+            }
+        }
+    }
+
+    fn stop(&mut self, work: &WorkId, why: StopWhy, now: Millis) -> bool {
+        let Some(task) = self.hand.get_mut(work) else { return false };
+        let told_at = task.stop.and_then(|stop| stop.told_at);
+        task.stop = Some(Stop { why, since: now, told_at });
+        if let Some(session) = self.sessions.get(&task.session) {
+            session.stops.notify_waiters();
+        }
+        true
+    }
+
+    fn drop_from_hand(&mut self, work: &WorkId) -> Option<InHand> {
+        let task = self.hand.remove(work)?;
+        if let Some(session) = self.sessions.get_mut(&task.session) {
+            session.hand.remove(work);
+        }
+        Some(task)
+    }
+
+    /// Drops all that a session has in hand and returns what is still wanted of it.
+    fn drop_hand_of(&mut self, session: &Session) -> Vec<(WorkId, InHand)> {
+        let mut wanted = Vec::new();
+        for work in &session.hand {
+            if let Some(task) = self.hand.remove(work)
+                && task.stop.is_none_or(|stop| stop.why != StopWhy::Closed)
+            {
+                wanted.push((work.clone(), task));
+            }
+        }
+        wanted
+    }
+
+    fn end_leases(&mut self, now: Millis, due: &mut Due) {
+        let ended: Vec<String> = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.lease_until <= now)
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in ended {
+            let Some(session) = self.sessions.remove(&id) else { continue };
+            session.work.notify_waiters();
+            session.stops.notify_waiters();
+            let wanted = self.drop_hand_of(&session);
+            due.lost.extend(wanted.into_iter().map(|(work, task)| (work, task.attempt, LostWhy::Lease)));
+            due.ended.push((session.record.worker, session.record.boot));
+        }
+    }
+
+    fn judge_tasks(&mut self, now: Millis, lease_ms: u64, due: &mut Due) {
+        let verdicts: Vec<(WorkId, Verdict)> = self
+            .hand
+            .iter()
+            .map(|(work, task)| {
+                let names_tasks = self.sessions.get(&task.session).is_some_and(|s| s.names_tasks);
+                (work.clone(), task.judge(now, lease_ms, names_tasks))
+            })
+            .filter(|(_, verdict)| *verdict != Verdict::Keep)
+            .collect();
+        for (work, verdict) in verdicts {
+            match verdict {
+                Verdict::Keep => {}
+                Verdict::Stop => {
+                    self.stop(&work, StopWhy::TimeOver, now);
+                }
+                Verdict::Forget => {
+                    self.drop_from_hand(&work);
+                }
+                Verdict::Lost(why) => {
+                    if let Some(task) = self.drop_from_hand(&work) {
+                        due.lost.push((work, task.attempt, why));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What a shard is told, and what it withholds until it is true.
+
+use outlast_dsl::machine::Machine;
+use outlast_kernel::Json;
+use outlast_kernel::event::{Config, LostWhy};
+use outlast_kernel::ids::{Attempt, Millis, RunId, Seq};
+use outlast_kernel::input::{Input, Report};
+use outlast_protocol::ApiError;
+use outlast_protocol::run::{Frame, RunView};
+use outlast_protocol::worker::{ReceiptStatus, Task};
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::dispatch::{InHand, Lane, WorkId};
+use super::token::Claim;
+use super::waiting::Motion;
+
+/// Where an answer goes.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, ApiError>>;
+
+/// What a shard is told.
+pub(crate) enum Message {
+    /// Start a run, or find it.
+    Start(Box<StartRun>, Reply<(RunView, bool)>),
+    /// Take inputs together: all of them or none. The answer is the number of the last one's event.
+    Inputs(RunId, Vec<Input>, Reply<Seq>),
+    /// Show a run.
+    Look(RunId, Reply<Look>),
+    /// Tell whether an accepted message was taken, by its id.
+    Unread(RunId, String, Reply<Unread>),
+    /// Give a task that was reserved to a session.
+    HandOut(WorkId, Taker, Reply<Option<Task>>),
+    /// Take a worker's report.
+    Report(Box<Reported>, Reply<ReceiptStatus>),
+    /// Judge a token that a worker lists: does its task stay with it?
+    Adopt(Claim, String, Taker, Reply<bool>),
+    /// An attempt will never answer.
+    Lost(WorkId, Attempt, LostWhy),
+    /// A begun attempt never reached its worker.
+    Void(WorkId, Attempt),
+    /// Put a run back to work after a restart.
+    Recover(RunId, Reply<()>),
+    /// Send frames from now on.
+    Subscribe(RunId, Reply<Subscription>),
+    /// Partial output of a task in hand.
+    Partial(Box<Partial>),
+    /// End, when everything taken is durable.
+    Stop(oneshot::Sender<()>),
+}
+
+/// A run to start.
+pub(crate) struct StartRun {
+    pub(crate) run: RunId,
+    pub(crate) flow: String,
+    pub(crate) hash: String,
+    pub(crate) machine: Arc<Machine>,
+    /// The arguments as they were given.
+    pub(crate) input: Json,
+    pub(crate) config: Config,
+    pub(crate) seed: u64,
+    /// First messages.
+    pub(crate) messages: Vec<Input>,
+}
+
+/// A session that takes a task.
+#[derive(Clone, Debug)]
+pub(crate) struct Taker {
+    pub(crate) session: String,
+    pub(crate) worker: String,
+    pub(crate) boot: String,
+}
+
+/// A worker's report.
+#[derive(Debug)]
+pub(crate) struct Reported {
+    pub(crate) claim: Claim,
+    pub(crate) report: Report,
+    /// A hash of what was said, to know it again.
+    pub(crate) digest: [u8; 32],
+}
+
+/// Partial output.
+#[derive(Debug)]
+pub(crate) struct Partial {
+    pub(crate) work: WorkId,
+    pub(crate) attempt: Attempt,
+    /// Where it begins, in characters; none: after what came before.
+    pub(crate) offset: Option<u64>,
+    pub(crate) text: String,
+}
+
+/// A run as it is now.
+#[derive(Debug)]
+pub(crate) struct Look {
+    pub(crate) view: RunView,
+    pub(crate) motion: Motion,
+    /// Changes with every durable step.
+    pub(crate) changed: watch::Receiver<u64>,
+}
+
+/// Whether a message was taken.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// Not yet; changes with every durable step.
+    Still(watch::Receiver<u64>),
+    /// It was.
+    Taken,
+    /// The run ended without it.
+    AtEnd,
+}
+
+/// A watcher's place in the stream.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    /// Frames of later events come by `frames`.
+    pub(crate) after: Seq,
+    /// The machine's hash.
+    pub(crate) machine: String,
+    /// Where the run stands.
+    pub(crate) current: Frame,
+    /// Partial output so far of what is in hand.
+    pub(crate) partials: Vec<Frame>,
+    /// What comes.
+    pub(crate) frames: mpsc::Receiver<Frame>,
+    /// Whether the run has ended: nothing will come.
+    pub(crate) ended: bool,
+}
+
+/// Something that must not happen before the step that explains it is durable.
+pub(crate) enum Consequence {
+    /// Work may be handed out.
+    Offer(WorkId, Lane),
+    /// Work is closed.
+    Close(WorkId),
+    /// A worker is free of a task.
+    Unhand(WorkId, Attempt),
+    /// Watchers see frames.
+    Frames(Vec<Frame>),
+    /// Whoever waits for a change of the run looks again.
+    Changed(Seq),
+    /// An input was accepted, or refused because of what may not be durable yet.
+    Accepted(Reply<Seq>, Result<Seq, ApiError>),
+    /// A run was started or found.
+    Started(Reply<(RunView, bool)>, Box<Result<(RunView, bool), ApiError>>),
+    /// It is said whether a message was taken.
+    Unread(Reply<Unread>, Result<Unread, ApiError>),
+    /// A run is shown.
+    Look(Reply<Look>, Box<Look>),
+    /// A report was judged.
+    Receipt(Reply<ReceiptStatus>, ReceiptStatus),
+    /// A task goes to its worker.
+    Deliver(Box<Delivery>),
+    /// A watcher begins.
+    Subscribe(Reply<Subscription>, Box<Subscribe>),
+    /// An attempt is not in hand of anybody: hand it out again.
+    OfferAgain(WorkId),
+}
+
+/// A task on its way.
+pub(crate) struct Delivery {
+    pub(crate) work: WorkId,
+    pub(crate) task: Task,
+    pub(crate) in_hand: InHand,
+    pub(crate) begun: bool,
+    pub(crate) reply: Reply<Option<Task>>,
+}
+
+/// A watcher that begins.
+pub(crate) struct Subscribe {
+    pub(crate) after: Seq,
+    pub(crate) machine: String,
+    pub(crate) current: Frame,
+    pub(crate) ended: bool,
+}
+
+/// When something is due, and for which run.
+pub(crate) type DueAt = (Millis, RunId);

@@ -1,0 +1,342 @@
+//! The calls of drivers and clients.
+//!
+//! Leaves deciding to the shards. Invariant: an answer is given when what it says is durable.
+
+use std::time::Duration;
+
+use outlast_kernel::Json;
+use outlast_kernel::event::{Choice, Config, Settlement};
+use outlast_kernel::ids::{Millis, OpId, RunId, Seq};
+use outlast_kernel::input::Input;
+use outlast_protocol::requests::{self, Accepted, List};
+use outlast_protocol::run::RunView;
+use outlast_protocol::{ApiError, Code};
+use outlast_store::{Filter, Status};
+use serde_json::json;
+
+use super::Engine;
+use super::errors::{self, run_id};
+use super::frames::emit_json;
+use super::message::{Look, Message, StartRun, Unread};
+use super::waiting::Motion;
+use super::watch::{Watch, each_after};
+use crate::limits;
+
+impl Engine {
+    /// Starts a run, or finds the one that the same request started before (`true`).
+    ///
+    /// # Errors
+    /// [`Code::Invalid`], [`Code::NotFound`] (flow), [`Code::Conflict`], [`Code::DiskFull`].
+    pub async fn start(&self, request: requests::Start, by: &str) -> Result<(RunView, bool), ApiError> {
+        let ctx = &self.core.ctx;
+        let run = match &request.id {
+            Some(id) => run_id(id)?,
+            None => run_id(&ctx.random.id(ctx.clock.now()))?,
+        };
+        let hash = match request.machine {
+            Some(hash) => hash,
+            None => {
+                let flow = ctx.flows.get(&request.flow).ok_or_else(|| no_flow(&request.flow))?;
+                flow.machine
+            }
+        };
+        let machine = ctx.flows.machine(&hash)?;
+        if machine.root().name != request.flow {
+            let message = format!("machine {hash} is of flow {}, not {}", machine.root().name, request.flow);
+            return Err(ApiError::new(Code::Invalid, message).at("machine"));
+        }
+        let permissions = request.permissions.unwrap_or_default();
+        let config = Config {
+            profile: request.profile.unwrap_or_default(),
+            deny: permissions.deny,
+            ask: permissions.ask,
+            allow: permissions.allow,
+            grants: Vec::new(),
+        };
+        let start = StartRun {
+            run: run.clone(),
+            flow: request.flow,
+            hash,
+            machine,
+            input: request.input,
+            config,
+            seed: ctx.random.number(),
+            messages: request.messages.into_iter().map(|message| message_input(message, by)).collect(),
+        };
+        self.core.ask(&run, |reply| Message::Start(Box::new(start), reply)).await
+    }
+
+    /// Returns a run.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`].
+    pub async fn get(&self, run: &str) -> Result<RunView, ApiError> {
+        let run = self.known(run)?;
+        // What has ended does not change: no need to bring it into memory.
+        let summary = self.core.ctx.store.summary(&run).map_err(|e| errors::store(&e))?;
+        if let Some(summary) = summary.filter(|summary| summary.status == Status::Ended) {
+            return stored_view(summary.view);
+        }
+        Ok(self.look(&run).await?.view)
+    }
+
+    async fn look(&self, run: &RunId) -> Result<Look, ApiError> {
+        self.core.ask(run, |reply| Message::Look(run.clone(), reply)).await
+    }
+
+    /// Reads the id of a run that should exist.
+    fn known(&self, run: &str) -> Result<RunId, ApiError> {
+        RunId::new(run)
+            .map_err(|_| errors::no_run(run.chars().take(limits::QUOTED_CHARS).collect::<String>()))
+    }
+
+    /// Returns runs, newest first. Whether work is in hand is known to the engine only, so runs with work are looked at.
+    ///
+    /// # Errors
+    /// [`Code::InvalidCursor`].
+    pub async fn list(&self, filter: Filter) -> Result<List<RunView>, ApiError> {
+        let wanted = filter.status;
+        // The store takes ready work as running; whether a worker has it is seen below.
+        let either = matches!(wanted, Some(Status::Running | Status::Waiting));
+        let stored = Filter { status: if either { None } else { wanted }, ..filter };
+        let page = self.core.ctx.store.summaries(&stored).map_err(|e| errors::store(&e))?;
+        let mut items = Vec::new();
+        for summary in page.items {
+            let view = if summary.status == Status::Running {
+                self.look(&summary.run).await?.view
+            } else {
+                stored_view(summary.view)?
+            };
+            let fits = match wanted {
+                Some(Status::Running) => view.status == "running",
+                Some(Status::Waiting) => view.status == "waiting",
+                Some(Status::Blocked | Status::Ended) | None => true,
+            };
+            if fits {
+                items.push(view);
+            }
+        }
+        Ok(List { items, next: page.next })
+    }
+
+    /// Returns a run when it ended, when only people can move it, or after `wait`.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`].
+    pub async fn result(&self, run: &str, wait: Duration) -> Result<RunView, ApiError> {
+        let run = self.known(run)?;
+        let until = self.until(wait);
+        loop {
+            let Look { view, motion, mut changed } = self.look(&run).await?;
+            match motion {
+                Motion::People | Motion::Still => return Ok(view),
+                Motion::Moves | Motion::Waits => {}
+            }
+            tokio::select! {
+                more = changed.changed() => if more.is_err() { return Err(errors::stopping()) },
+                () = self.core.ctx.clock.sleep_until(until) => return Ok(self.look(&run).await?.view),
+            }
+        }
+    }
+
+    fn until(&self, wait: Duration) -> Millis {
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).min(limits::WAIT_MS_MAX);
+        self.core.ctx.clock.now().plus(wait_ms)
+    }
+
+    /// Sends a message; type `closed` says that no more will come.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`], [`Code::Invalid`], [`Code::RunEnded`], [`Code::NotListening`], [`Code::MailboxFull`], [`Code::Conflict`].
+    pub async fn message(&self, run: &str, request: requests::Send, by: &str) -> Result<Accepted, ApiError> {
+        self.input(run, vec![message_input(request, by)]).await
+    }
+
+    /// Sends a message and waits until the run took it: `{"handled": n}`, or `{"unread_at_end": true}`.
+    ///
+    /// # Errors
+    /// As [`Engine::message`].
+    pub async fn message_handled(
+        &self,
+        run: &str,
+        request: requests::Send,
+        by: &str,
+    ) -> Result<Json, ApiError> {
+        let id = request.id.clone();
+        let Accepted { accepted } = self.message(run, request, by).await?;
+        let id = id.unwrap_or_else(|| accepted.to_string());
+        let run = self.known(run)?;
+        loop {
+            let asked = self.core.ask(&run, |reply| Message::Unread(run.clone(), id.clone(), reply)).await?;
+            match asked {
+                Unread::Taken => return Ok(json!({ "handled": accepted })),
+                Unread::AtEnd => return Ok(json!({ "unread_at_end": true })),
+                Unread::Still(mut changed) => {
+                    changed.changed().await.map_err(|_| errors::stopping())?;
+                }
+            }
+        }
+    }
+
+    /// Pulls an unread message back.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`] if it is not unread.
+    pub async fn withdraw(
+        &self,
+        run: &str,
+        request: requests::Withdraw,
+        _by: &str,
+    ) -> Result<Accepted, ApiError> {
+        self.input(run, vec![Input::Withdraw { id: request.id }]).await
+    }
+
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`], [`Code::Invalid`], [`Code::AlreadyDecided`], [`Code::Conflict`], [`Code::Forbidden`], [`Code::RunEnded`].
+    pub async fn answer(&self, run: &str, request: requests::Answer, by: &str) -> Result<Accepted, ApiError> {
+        let choice = match request.choice.as_str() {
+            "approve" => Choice::Approve,
+            "reject" => Choice::Reject,
+            "answer" => Choice::Answer,
+            other => {
+                let message = format!("choice {other:?}; `approve`, `reject` or `answer` is expected");
+                return Err(ApiError::new(Code::Invalid, message).at("choice"));
+            }
+        };
+        let question = request.question.as_deref().map(op_id).transpose()?;
+        let mut inputs = Vec::new();
+        if let Some(pattern) = request.always {
+            inputs.push(Input::Grant { pattern });
+        }
+        inputs.push(Input::Answer {
+            question,
+            choice,
+            value: request.value,
+            note: request.note.unwrap_or_default(),
+            by: by.to_owned(),
+            role: request.role,
+            shown: request.shown,
+        });
+        self.input(run, inputs).await
+    }
+
+    /// Stops a run with its clean-up.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`], [`Code::AlreadyEnding`], [`Code::RunEnded`].
+    pub async fn cancel(&self, run: &str, by: &str) -> Result<Accepted, ApiError> {
+        self.input(run, vec![Input::Cancel { by: by.to_owned() }]).await
+    }
+
+    /// Stops a run at once.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`], [`Code::RunEnded`].
+    pub async fn terminate(&self, run: &str, by: &str) -> Result<Accepted, ApiError> {
+        self.input(run, vec![Input::Terminate { by: by.to_owned() }]).await
+    }
+
+    /// Settles an operation in doubt.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`], [`Code::Invalid`].
+    pub async fn settle(&self, run: &str, request: requests::Settle, by: &str) -> Result<Accepted, ApiError> {
+        let verdict = match (request.verdict.as_str(), request.result) {
+            ("happened", result) => Settlement::Happened(result.unwrap_or_default()),
+            ("not_happened", None) => Settlement::NotHappened,
+            ("fail", None) => Settlement::Fail,
+            ("not_happened" | "fail", Some(_)) => {
+                return Err(ApiError::new(Code::Invalid, "a result belongs to `happened` only").at("result"));
+            }
+            (other, _) => {
+                let message = format!("verdict {other:?}; `happened`, `not_happened` or `fail` is expected");
+                return Err(ApiError::new(Code::Invalid, message).at("verdict"));
+            }
+        };
+        self.input(run, vec![Input::Settle { op: op_id(&request.op)?, verdict, by: by.to_owned() }]).await
+    }
+
+    /// Gives a held operation fresh attempts.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`].
+    pub async fn release(
+        &self,
+        run: &str,
+        request: requests::Release,
+        by: &str,
+    ) -> Result<Accepted, ApiError> {
+        self.input(run, vec![Input::Release { op: op_id(&request.op)?, by: by.to_owned() }]).await
+    }
+
+    async fn input(&self, run: &str, inputs: Vec<Input>) -> Result<Accepted, ApiError> {
+        let run = self.known(run)?;
+        let Seq(accepted) = self.core.ask(&run, |reply| Message::Inputs(run.clone(), inputs, reply)).await?;
+        Ok(Accepted { accepted })
+    }
+
+    /// Returns stored events after `after` as the contract shows them, emits after the event that caused them.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`].
+    pub async fn events(&self, run: &str, after: u64, limit: usize) -> Result<List<Json>, ApiError> {
+        let run = self.known(run)?;
+        let core = self.core.clone();
+        let limit = limit.clamp(1, limits::EVENTS_PAGE_MAX) as u64;
+        let read = move || {
+            let told = |e| errors::store(&e);
+            let (head, _) = core.ctx.store.head(&run).map_err(told)?.ok_or_else(|| errors::no_run(&run))?;
+            let summary = core.ctx.store.summary(&run).map_err(told)?.ok_or_else(|| errors::no_run(&run))?;
+            let (after, until) = (after.min(head.seq.0), head.seq.0.min(after.saturating_add(limit)));
+            let mut items = Vec::new();
+            let walk = |event: &outlast_kernel::event::Event,
+                        effects: &outlast_kernel::operation::Effects,
+                        _: Vec<outlast_protocol::run::Frame>| {
+                items.push(event.to_json(&run));
+                items.extend(effects.emits.iter().map(|emit| emit_json(&run, event.n, emit)));
+                true
+            };
+            let mut walk = walk;
+            each_after(&core, &run, &summary.machine, Seq(after), Seq(until), &mut walk)?;
+            let next = (until < head.seq.0).then(|| until.to_string());
+            Ok(List { items, next })
+        };
+        let read = tokio::task::spawn_blocking(read).await;
+        read.unwrap_or_else(|e| {
+            Err(ApiError::new(Code::Internal, format!("the history could not be read: {e}")))
+        })
+    }
+
+    /// Follows a run: the frames after `last_event_id` (`RUN/n.k`). Without one, a `state` frame says where the run stands, and all
+    /// frames from the first on follow.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`], [`Code::InvalidCursor`].
+    pub async fn watch(&self, run: &str, last_event_id: Option<&str>) -> Result<Watch, ApiError> {
+        let run = self.known(run)?;
+        Watch::begin(self.core.clone(), run, last_event_id).await
+    }
+}
+
+fn message_input(request: requests::Send, by: &str) -> Input {
+    if request.name == "closed" {
+        return Input::Close;
+    }
+    Input::Message { id: request.id, name: request.name, value: request.value, from: by.to_owned() }
+}
+
+fn op_id(text: &str) -> Result<OpId, ApiError> {
+    text.parse()
+        .map_err(|e: outlast_kernel::ids::InvalidOpId| ApiError::new(Code::Invalid, e.to_string()).at("op"))
+}
+
+fn stored_view(view: Json) -> Result<RunView, ApiError> {
+    serde_json::from_value(view)
+        .map_err(|e| ApiError::new(Code::Internal, format!("a run's summary cannot be read: {e}")))
+}
+
+fn no_flow(name: &str) -> ApiError {
+    ApiError::new(Code::NotFound, format!("no flow {name:?} is deployed")).hint("deploy its file first")
+}

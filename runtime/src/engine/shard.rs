@@ -1,0 +1,167 @@
+//! A shard: one loop that owns its runs and is their only writer.
+//!
+//! Leaves durability to the committer and workers to the dispatch. Invariant: an input is decided, its events are applied to the
+//! state in memory at once and queued to the committer; everything that would tell the outside of them waits in the outbox until the
+//! committer says that they are durable. Start at [`Shard::run`]; inputs are in `intake`, work for workers in `tasks`.
+
+mod intake;
+mod memory;
+mod release;
+mod reports;
+mod starting;
+mod tasks;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use outlast_kernel::ids::{Millis, RunId};
+use tokio::sync::{mpsc, oneshot};
+
+use super::committer::Done;
+use super::context::Context;
+use super::live::Live;
+use super::message::Message;
+use super::outbox::Outbox;
+use super::timers::Timers;
+use super::watchers::Watchers;
+use crate::limits;
+use reports::Remembered;
+
+/// One of the loops that share the runs.
+pub(crate) struct Shard {
+    ctx: Arc<Context>,
+    number: usize,
+    shards: usize,
+    live_max: usize,
+    live: HashMap<RunId, Live>,
+    /// Runs that the kernel cannot go on with, and why.
+    broken: HashMap<RunId, String>,
+    outbox: Outbox,
+    watchers: Watchers,
+    timers: Timers,
+    reports: Remembered,
+    /// Runs whose start is not durable, by their id in lower case.
+    starting: HashMap<String, RunId>,
+    /// What follows from what was taken: done before the next message.
+    todo: VecDeque<Message>,
+    /// Counts uses, to find the runs that nobody needs.
+    used: u64,
+    /// The disk is full: nothing is taken before this moment.
+    full_until: Option<Millis>,
+    messages: mpsc::Receiver<Message>,
+    done: mpsc::UnboundedReceiver<Done>,
+    stopped: Option<oneshot::Sender<()>>,
+}
+
+impl Shard {
+    /// Makes a shard.
+    pub(crate) fn new(
+        ctx: Arc<Context>,
+        (number, shards): (usize, usize),
+        live_max: usize,
+        messages: mpsc::Receiver<Message>,
+    ) -> Shard {
+        let (sender, done) = mpsc::unbounded_channel();
+        Shard {
+            outbox: Outbox::new(ctx.committer.clone(), sender),
+            ctx,
+            number,
+            shards,
+            live_max,
+            live: HashMap::new(),
+            broken: HashMap::new(),
+            watchers: Watchers::default(),
+            timers: Timers::new(),
+            reports: Remembered::default(),
+            starting: HashMap::new(),
+            todo: VecDeque::new(),
+            used: 0,
+            full_until: None,
+            messages,
+            done,
+            stopped: None,
+        }
+    }
+
+    /// Runs until it is told to stop, or nobody is left to tell it, and everything taken is durable.
+    pub(crate) async fn run(mut self) {
+        let mut open = true;
+        while open || self.outbox.len() > 0 {
+            let sleep = self.ctx.clock.sleep_until(self.timers.next());
+            let room = self.outbox.len() < limits::WITHHELD_STEPS;
+            tokio::select! {
+                Some(done) = self.done.recv() => self.released(done),
+                message = self.messages.recv(), if open && room => match message {
+                    Some(message) => open = self.take_burst(message),
+                    None => open = false,
+                },
+                () = sleep, if open && room => self.wake(),
+            }
+            self.do_todo();
+        }
+        if let Some(stopped) = self.stopped.take() {
+            // Whoever asked may be gone; the shard ends all the same.
+            let _ = stopped.send(());
+        }
+    }
+
+    /// Takes a message and what came right behind it. Tells whether to go on.
+    fn take_burst(&mut self, first: Message) -> bool {
+        let mut next = Some(first);
+        for _ in 0..limits::BURST {
+            let Some(message) = next.take() else { break };
+            if let Message::Stop(stopped) = message {
+                self.stopped = Some(stopped);
+                return false;
+            }
+            self.take(message);
+            self.do_todo();
+            next = self.messages.try_recv().ok();
+        }
+        if let Some(message) = next {
+            self.todo.push_back(message);
+        }
+        true
+    }
+
+    fn do_todo(&mut self) {
+        while let Some(message) = self.todo.pop_front() {
+            self.take(message);
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Start(start, reply) => self.start(*start, reply),
+            Message::Inputs(run, inputs, reply) => self.inputs(&run, &inputs, reply),
+            Message::Look(run, reply) => self.look(&run, reply),
+            Message::Unread(run, id, reply) => self.unread(&run, &id, reply),
+            Message::HandOut(work, taker, reply) => self.hand_out(&work, &taker, reply),
+            Message::Report(reported, reply) => self.report(&reported, reply),
+            Message::Adopt(claim, token, taker, reply) => self.adopt(&claim, token, &taker, reply),
+            Message::Lost(work, attempt, why) => self.lost(&work, attempt, why),
+            Message::Void(work, attempt) => self.void(&work, attempt),
+            Message::Recover(run, reply) => self.recover(&run, reply),
+            Message::Subscribe(run, reply) => self.subscribe(&run, reply),
+            Message::Partial(partial) => self.partial(&partial),
+            Message::Stop(stopped) => self.stopped = Some(stopped),
+        }
+    }
+
+    /// Does what time demands.
+    fn wake(&mut self) {
+        let now = self.ctx.clock.now();
+        let store = Arc::clone(&self.ctx.store);
+        if let Err(error) = self.timers.refill(&*store, now, self.number, self.shards) {
+            tracing::error!(%error, "due times cannot be read; trying again");
+            return self.timers.retry_at(now.plus(limits::STORE_RETRY_MS));
+        }
+        for _ in 0..limits::BURST {
+            let Some(run) = self.timers.pop(now) else { break };
+            match self.full_until {
+                Some(until) if until > now => self.timers.note(until, &run),
+                Some(_) | None => self.due(&run, now),
+            }
+        }
+    }
+}

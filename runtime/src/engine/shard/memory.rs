@@ -1,0 +1,126 @@
+//! Runs come into memory when they are needed and leave it when nobody needs them.
+
+use std::sync::Arc;
+
+use outlast_kernel::Json;
+use outlast_kernel::ids::RunId;
+use outlast_kernel::operation::Phase;
+use outlast_protocol::{ApiError, Code};
+
+use super::Shard;
+use crate::engine::adoption::Begun;
+use crate::engine::dispatch::WorkId;
+use crate::engine::draft::Failure;
+use crate::engine::errors;
+use crate::engine::live::{Live, activities};
+use crate::engine::message::{Message, Reply};
+use crate::limits;
+
+impl Shard {
+    /// Brings a run into memory.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`], or [`Code::Internal`] if it cannot be read.
+    pub(super) fn hydrate(&mut self, run: &RunId) -> Result<&mut Live, ApiError> {
+        self.used += 1;
+        let used = self.used;
+        if let Some(why) = self.broken.get(run) {
+            return Err(ApiError::new(Code::Internal, format!("run {run} is blocked: {why}")).of_run(run));
+        }
+        if !self.live.contains_key(run) {
+            let Some(live) = Live::read(&*self.ctx.store, &self.ctx.flows, run)? else {
+                return Err(errors::no_run(run));
+            };
+            self.evict();
+            self.live.insert(run.clone(), live);
+            self.put_to_work(run);
+        }
+        let Some(live) = self.live.get_mut(run) else {
+            unreachable!("a run that was just read is in memory")
+        };
+        live.used = used;
+        Ok(live)
+    }
+
+    /// Tells the dispatch what a run that was just read has open, and the timers when it is due.
+    fn put_to_work(&mut self, run: &RunId) {
+        let now = self.ctx.clock.now();
+        let Some(live) = self.live.get_mut(run) else { return };
+        if let Some(due) = live.index.due {
+            self.timers.note(due, run);
+        }
+        let opened_at = self.ctx.opened_at;
+        for (work, lane) in live.changes(now).offered {
+            let old = live.state().operation(work.op).is_some_and(|op| op.opened_at < opened_at);
+            self.ctx.dispatch.offer(work, lane, old);
+        }
+        for (op, activity) in activities(live.state()) {
+            let Phase::Begun { worker } = &activity.phase else { continue };
+            let work = WorkId { run: run.clone(), op };
+            match self.ctx.dispatch.begun(&work, activity.attempt, worker) {
+                Begun::Wait | Begun::Unknown => {}
+                Begun::Void => self.todo.push_back(Message::Void(work, activity.attempt)),
+                Begun::Lost => {
+                    let why = outlast_kernel::event::LostWhy::Restart;
+                    self.todo.push_back(Message::Lost(work, activity.attempt, why));
+                }
+            }
+        }
+    }
+
+    /// Drops runs that nobody used for long, if there are too many.
+    pub(super) fn evict(&mut self) {
+        if self.live.len() < self.live_max {
+            return;
+        }
+        let idle = self.live.iter().filter(|(_, live)| live.pending == 0);
+        let mut idle: Vec<(u64, RunId)> = idle.map(|(run, live)| (live.used, run.clone())).collect();
+        idle.sort_unstable_by_key(|(used, _)| *used);
+        for (_, run) in idle.into_iter().take(self.live_max.div_ceil(limits::EVICT_SHARE)) {
+            self.live.remove(&run);
+        }
+    }
+
+    /// Puts a run back to work after a restart.
+    pub(super) fn recover(&mut self, run: &RunId, reply: Reply<()>) {
+        let known = self.live.contains_key(run);
+        let result = self.hydrate(run).map(|_| ());
+        if let Err(error) = &result {
+            tracing::error!(run = %run, %error, "a run cannot be put back to work");
+        }
+        if result.is_ok() && !known {
+            self.due(run, self.ctx.clock.now());
+        }
+        // Recovery may have been given up meanwhile.
+        let _ = reply.send(result);
+    }
+
+    /// Blocks a run that the kernel cannot go on with; the others go on.
+    pub(super) fn break_run(&mut self, run: &RunId, why: &str) -> ApiError {
+        tracing::error!(run = %run, why, "a run is blocked by a fault of the kernel");
+        self.live.remove(run);
+        self.broken.insert(run.clone(), why.to_owned());
+        ApiError::new(Code::Internal, format!("run {run} is blocked: {why}")).of_run(run)
+    }
+
+    /// Turns a failure into what the caller is told; a broken run is blocked.
+    pub(super) fn failure(&mut self, run: &RunId, failure: Failure) -> ApiError {
+        match failure {
+            Failure::Refused(refusal) => errors::refusal(run, &refusal),
+            Failure::Broken(why) => self.break_run(run, &why),
+        }
+    }
+
+    /// Returns the arguments that a run was started with.
+    ///
+    /// # Errors
+    /// [`Code::Internal`] if its history cannot be read.
+    pub(super) fn started_with(&self, run: &RunId) -> Result<Json, ApiError> {
+        let store = Arc::clone(&self.ctx.store);
+        let first = store.history(run, outlast_kernel::ids::Seq(0), 1).map_err(|e| errors::store(&e))?;
+        match first.into_iter().next().map(|event| event.kind) {
+            Some(outlast_kernel::event::EventKind::Started(started)) => Ok(started.input),
+            Some(_) | None => Err(errors::no_run(run)),
+        }
+    }
+}

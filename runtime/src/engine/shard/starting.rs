@@ -1,0 +1,165 @@
+//! Starting runs: each id once.
+
+use outlast_kernel::event::{EventKind, Started};
+use outlast_kernel::ids::{Millis, RunId};
+use outlast_kernel::json::canonical_text;
+use outlast_kernel::{Json, check_input};
+use outlast_protocol::run::RunView;
+use outlast_protocol::{ApiError, Code};
+use outlast_store::{Put, Table};
+
+use super::Shard;
+use crate::engine::draft::{Draft, Failure};
+use crate::engine::errors;
+use crate::engine::live::Live;
+use crate::engine::message::{Consequence, Reply, StartRun};
+use crate::engine::view::{self, Facts};
+
+/// What stands before the lower-case form of a run id in [`Table::Setting`].
+const ALIAS: &str = "id/";
+
+impl Shard {
+    /// Starts a run, or finds the one that the same request started before.
+    pub(super) fn start(&mut self, start: StartRun, reply: Reply<(RunView, bool)>) {
+        let run = start.run.clone();
+        match self.try_start(start) {
+            Ok(Start::New(draft, puts, view)) => {
+                let answer = Box::new(Ok((*view, false)));
+                self.keep(&run, *draft, puts, vec![Consequence::Started(reply, answer)]);
+            }
+            Ok(Start::Existing(view)) => {
+                self.after(&run, Consequence::Started(reply, Box::new(Ok((*view, true)))));
+            }
+            // What it is compared with may not be durable yet.
+            Err(error) => self.after(&run, Consequence::Started(reply, Box::new(Err(error)))),
+        }
+    }
+
+    fn try_start(&mut self, start: StartRun) -> Result<Start, ApiError> {
+        self.refuse_other_case(&start.run)?;
+        let known = self.live.contains_key(&start.run) || self.broken.contains_key(&start.run);
+        let stored = || self.ctx.store.head(&start.run).map_err(|e| errors::store(&e));
+        if known || stored()?.is_some() {
+            return self.existing(&start).map(|view| Start::Existing(Box::new(view)));
+        }
+        let now = self.ctx.clock.now();
+        self.refuse_if_full(now)?;
+        self.refuse_if_nearly_full()?;
+        let input = check_input(&start.machine, start.input.clone())
+            .map_err(|detail| ApiError::new(Code::Invalid, detail).of_run(&start.run).at("input"))?;
+        let kind = EventKind::Started(Box::new(Started {
+            flow: start.flow.clone(),
+            machine: start.hash.clone(),
+            edition: start.machine.edition,
+            input: input.clone(),
+            seed: start.seed,
+            config: start.config.clone(),
+            parent: None,
+        }));
+        let draft = self.first_step(&start, now, kind)?;
+        let facts = Facts { flow: start.flow, machine: start.hash, started_at: draft.at, parent: None };
+        let view = view::view(&facts, &draft.fold.state, now, &self.ctx.flows, Some(&self.ctx.dispatch)).0;
+        self.evict();
+        let mut live = Live::new(draft.fold.clone(), facts);
+        live.input = Some(input);
+        self.live.insert(start.run.clone(), live);
+        self.starting.insert(start.run.as_str().to_ascii_lowercase(), start.run.clone());
+        Ok(Start::New(Box::new(draft), alias(&start.run).into_iter().collect(), Box::new(view)))
+    }
+
+    /// Makes the first step: the start and its messages, all or nothing.
+    fn first_step(&mut self, start: &StartRun, now: Millis, kind: EventKind) -> Result<Draft, ApiError> {
+        let told = |failure| match failure {
+            Failure::Refused(refusal) => errors::refusal(&start.run, &refusal),
+            // There is no run yet that could be blocked.
+            Failure::Broken(why) => ApiError::new(Code::Internal, why).of_run(&start.run),
+        };
+        let mut draft = Draft::start(start.machine.clone(), start.run.clone(), now, kind).map_err(told)?;
+        for message in &start.messages {
+            draft.input(message).map_err(told)?;
+        }
+        Ok(draft)
+    }
+
+    /// Compares a request with the run that has its id: the same flow and the same arguments, whatever the version.
+    fn existing(&mut self, start: &StartRun) -> Result<RunView, ApiError> {
+        let (flow, machine, pending) = match self.live.get(&start.run) {
+            Some(live) => (live.facts.flow.clone(), live.facts.machine.clone(), live.input.clone()),
+            None => {
+                let summary = self.ctx.store.summary(&start.run).map_err(|e| errors::store(&e))?;
+                let summary = summary.ok_or_else(|| errors::no_run(&start.run))?;
+                (summary.flow, summary.machine, None)
+            }
+        };
+        let conflict = |message: String| {
+            let hint = "give another id, or repeat the request as it was";
+            Err(ApiError::new(Code::Conflict, message).of_run(&start.run).hint(hint))
+        };
+        if flow != start.flow {
+            return conflict(format!("run {} is of flow {flow}, not {}", start.run, start.flow));
+        }
+        let had: Json = match pending {
+            Some(input) => input,
+            None => self.started_with(&start.run)?,
+        };
+        let machine = self.ctx.flows.machine(&machine)?;
+        let same = check_input(&machine, start.input.clone())
+            .is_ok_and(|input| canonical_text(&input) == canonical_text(&had));
+        if !same {
+            return conflict(format!("run {} was started with another input", start.run));
+        }
+        self.looked_at(&start.run).map(|look| look.view)
+    }
+
+    /// Refuses an id that differs only in case from one that is taken: on many disks and screens they would be the same.
+    fn refuse_other_case(&self, run: &RunId) -> Result<(), ApiError> {
+        let lower = run.as_str().to_ascii_lowercase();
+        let taken = match self.starting.get(&lower) {
+            Some(other) => Some(other.to_string()),
+            None => {
+                let get = |table, key: &str| self.ctx.store.get(table, key.as_bytes());
+                let alias = get(Table::Setting, &format!("{ALIAS}{lower}")).map_err(|e| errors::store(&e))?;
+                match alias {
+                    Some(other) => Some(String::from_utf8_lossy(&other).into_owned()),
+                    None if lower == run.as_str() => None,
+                    None => {
+                        let plain = errors::run_id(&lower)?;
+                        let head = self.ctx.store.head(&plain).map_err(|e| errors::store(&e))?;
+                        head.map(|_| lower)
+                    }
+                }
+            }
+        };
+        match taken {
+            Some(other) if other != run.as_str() => {
+                let message = format!("run {other} exists; ids may not differ only in case");
+                Err(ApiError::new(Code::Conflict, message).of_run(run))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn refuse_if_nearly_full(&self) -> Result<(), ApiError> {
+        let stats = self.ctx.store.stats().map_err(|e| errors::store(&e))?;
+        if stats.nearly_full {
+            let message = format!("the disk has {} bytes left; no new runs are taken", stats.free_bytes);
+            return Err(ApiError::new(Code::DiskFull, message).hint("make room and try again"));
+        }
+        Ok(())
+    }
+}
+
+enum Start {
+    New(Box<Draft>, Vec<Put>, Box<RunView>),
+    Existing(Box<RunView>),
+}
+
+/// Makes the record by which an id with capitals is found from its lower-case form.
+fn alias(run: &RunId) -> Option<Put> {
+    let lower = run.as_str().to_ascii_lowercase();
+    (lower != run.as_str()).then(|| Put {
+        table: Table::Setting,
+        key: format!("{ALIAS}{lower}").into_bytes(),
+        value: Some(run.as_str().as_bytes().to_vec()),
+    })
+}

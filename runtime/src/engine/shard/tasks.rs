@@ -1,0 +1,236 @@
+//! Work for workers: handing out, adopting, losing.
+
+use outlast_kernel::event::LostWhy;
+use outlast_kernel::ids::{Attempt, Millis, OpId, RunId};
+use outlast_kernel::input::Input;
+use outlast_kernel::operation::{ActivityOp, Class, Operation, Phase};
+use outlast_kernel::text::time_text;
+use outlast_protocol::ApiError;
+use outlast_protocol::worker::Task;
+
+use super::Shard;
+use crate::engine::context::Context;
+use crate::engine::dispatch::{InHand, WorkId};
+use crate::engine::draft::{Draft, Failure};
+use crate::engine::live::{Live, activity_of, may_be_handed_out};
+use crate::engine::message::{Consequence, Delivery, Reply, Taker};
+use crate::engine::session::holder;
+use crate::engine::token::Claim;
+use crate::engine::waiting::lane_of;
+use crate::limits;
+
+/// What is handed out, and the step that must be durable before.
+type HandOut = (Option<Draft>, Task, InHand);
+
+impl Shard {
+    /// Gives reserved work to a session, if it still may be handed out.
+    pub(super) fn hand_out(&mut self, work: &WorkId, taker: &Taker, reply: Reply<Option<Task>>) {
+        let found = self.try_hand_out(work, taker).unwrap_or_else(|error| {
+            tracing::warn!(run = %work.run, op = %work.op, %error, "work cannot be handed out");
+            None
+        });
+        let Some((draft, task, in_hand)) = found else {
+            self.ctx.dispatch.uncome(work, false);
+            // What could not be handed out only because the disk is full is offered again when there is room.
+            if self.full_until.is_some() {
+                self.forget_told(work);
+            }
+            // The poll may have ended meanwhile.
+            return drop(reply.send(Ok(None)));
+        };
+        let begun = draft.is_some();
+        let delivery = Delivery { work: work.clone(), task, in_hand, begun, reply };
+        let delivery = Consequence::Deliver(Box::new(delivery));
+        match draft {
+            Some(draft) => self.keep(&work.run, draft, Vec::new(), vec![delivery]),
+            None => self.after(&work.run, delivery),
+        }
+    }
+
+    fn try_hand_out(&mut self, work: &WorkId, taker: &Taker) -> Result<Option<HandOut>, ApiError> {
+        let now = self.ctx.clock.now();
+        self.refuse_if_full(now)?;
+        self.ready_for_input(&work.run, now)?;
+        let ctx = self.ctx.clone();
+        let live = self.hydrate(&work.run)?;
+        let Some((operation, activity)) = activity_in(live, work.op) else { return Ok(None) };
+        if !may_be_handed_out(activity, now) {
+            return Ok(None);
+        }
+        let profile = &live.state().config().profile;
+        let in_hand = in_hand(&ctx, work, activity, profile, taker, now);
+        let task = task(&ctx, work, operation, activity, &in_hand, now);
+        if activity.class != Class::Once {
+            return Ok(Some((None, task, in_hand)));
+        }
+        let worker = holder(&taker.worker, &taker.boot);
+        let mut draft = Draft::new(&live.fold, now, 0);
+        match draft.input(&Input::Begin { op: work.op, attempt: in_hand.attempt, worker }) {
+            Ok(_) => Ok(Some((Some(draft), task, in_hand))),
+            Err(Failure::Refused(_)) => Ok(None),
+            Err(failure @ Failure::Broken(_)) => Err(self.failure(&work.run, failure)),
+        }
+    }
+
+    fn forget_told(&mut self, work: &WorkId) {
+        if let Some(live) = self.live.get_mut(&work.run) {
+            live.told.remove(&work.op);
+        }
+        let again = self.ctx.clock.now().plus(limits::FULL_RETRY_MS);
+        self.timers.note(again, &work.run);
+    }
+
+    /// Judges a token that a worker lists when it registers: its task stays with it if this very attempt is still wanted and nobody
+    /// else has it.
+    pub(super) fn adopt(&mut self, claim: &Claim, token: String, taker: &Taker, reply: Reply<bool>) {
+        let work = WorkId { run: claim.run.clone(), op: claim.op };
+        let now = self.ctx.clock.now();
+        let keep = self.still_wanted(claim, &work, taker);
+        let kept = keep.is_some_and(|mut task| {
+            task.token = token;
+            task.named_at = now;
+            self.ctx.dispatch.hand(&work, task).is_some()
+        });
+        // Whoever registers may be gone.
+        let _ = reply.send(Ok(kept));
+    }
+
+    fn still_wanted(&mut self, claim: &Claim, work: &WorkId, taker: &Taker) -> Option<InHand> {
+        let ctx = self.ctx.clone();
+        let now = ctx.clock.now();
+        if let Some(task) = ctx.dispatch.held_by(work) {
+            // It never left the hand of this process.
+            return (task.session == taker.session && task.attempt == claim.attempt).then_some(task);
+        }
+        let live = self.hydrate(&work.run).ok()?;
+        let (_, activity) = activity_in(live, work.op)?;
+        let wanted = match (&activity.phase, activity.class) {
+            (Phase::Begun { worker }, Class::Once) => *worker == holder(&taker.worker, &claim.boot),
+            (Phase::Ready | Phase::RetryAt(_), Class::Pure | Class::Idempotent) => true,
+            (
+                Phase::Ready
+                | Phase::RetryAt(_)
+                | Phase::Begun { .. }
+                | Phase::Verifying(_)
+                | Phase::Held(_)
+                | Phase::Budget,
+                _,
+            ) => false,
+        };
+        if !wanted || activity.attempt != claim.attempt {
+            return None;
+        }
+        let profile = &live.state().config().profile;
+        Some(InHand { adopted: true, ..in_hand(&ctx, work, activity, profile, taker, now) })
+    }
+
+    /// Takes note that an attempt will never answer.
+    pub(super) fn lost(&mut self, work: &WorkId, attempt: Attempt, why: LostWhy) {
+        self.about_attempt(work, &Input::Lost { op: work.op, attempt, why });
+    }
+
+    /// Takes note that a begun attempt never reached its worker.
+    pub(super) fn void(&mut self, work: &WorkId, attempt: Attempt) {
+        self.about_attempt(work, &Input::Void { op: work.op, attempt });
+    }
+
+    fn about_attempt(&mut self, work: &WorkId, input: &Input) {
+        let run: &RunId = &work.run;
+        let now = self.ctx.clock.now();
+        let random = self.ctx.random.number();
+        let tried = self.ready_for_input(run, now).and_then(|()| {
+            let mut draft = Draft::new(&self.hydrate(run)?.fold, now, random);
+            match draft.input(input) {
+                Ok(_) => Ok((!draft.events.is_empty()).then_some(draft)),
+                // It answered, or was closed, before it was missed.
+                Err(Failure::Refused(_)) => Ok(None),
+                Err(failure @ Failure::Broken(_)) => Err(self.failure(run, failure)),
+            }
+        });
+        match tried {
+            Ok(Some(draft)) => self.keep(run, draft, Vec::new(), Vec::new()),
+            Ok(None) => self.after(run, Consequence::OfferAgain(work.clone())),
+            Err(error) => {
+                tracing::error!(run = %run, op = %work.op, %error, "the loss of an attempt is not kept");
+            }
+        }
+    }
+
+    /// Offers work that is in nobody's hand any more and still may be handed out.
+    pub(super) fn offer_again(&mut self, work: &WorkId, now: Millis) {
+        let ctx = self.ctx.clone();
+        let Ok(live) = self.hydrate(&work.run) else { return };
+        if let Some((_, activity)) = activity_in(live, work.op)
+            && may_be_handed_out(activity, now)
+        {
+            let lane = lane_of(activity, &live.state().config().profile);
+            ctx.dispatch.offer(work.clone(), lane, false);
+        }
+    }
+}
+
+fn activity_in(live: &Live, op: OpId) -> Option<(&Operation, &ActivityOp)> {
+    let operation = live.state().operation(op)?;
+    Some((operation, activity_of(operation)?))
+}
+
+fn in_hand(
+    ctx: &Context,
+    work: &WorkId,
+    activity: &ActivityOp,
+    profile: &str,
+    taker: &Taker,
+    now: Millis,
+) -> InHand {
+    let claim = Claim {
+        run: work.run.clone(),
+        op: work.op,
+        attempt: activity.attempt,
+        epoch: ctx.epoch,
+        boot: taker.boot.clone(),
+        class: activity.class,
+    };
+    InHand {
+        session: taker.session.clone(),
+        attempt: activity.attempt,
+        token: ctx.key.issue(&claim),
+        lane: lane_of(activity, profile),
+        named_at: now,
+        attempt_until: activity.attempt_ms.map(|ms| now.plus(ms)),
+        silent_ms: activity.silent_ms,
+        stop: None,
+        adopted: false,
+    }
+}
+
+fn task(
+    ctx: &Context,
+    work: &WorkId,
+    operation: &Operation,
+    activity: &ActivityOp,
+    in_hand: &InHand,
+    now: Millis,
+) -> Task {
+    let due = [operation.due, in_hand.attempt_until].into_iter().flatten().min();
+    let effect = match activity.class {
+        Class::Pure => "pure",
+        Class::Idempotent => "idempotent",
+        Class::Once => "once",
+    };
+    let lease = activity.silent_ms.map_or(ctx.lease_ms, |ms| ms.min(ctx.lease_ms));
+    Task {
+        token: in_hand.token.clone(),
+        run: work.run.to_string(),
+        op: work.op.to_string(),
+        activity: activity.activity.clone(),
+        attempt: activity.attempt.0,
+        key: activity.key.clone(),
+        effect: effect.into(),
+        input: activity.input.clone(),
+        due: due.map(time_text),
+        budget_ms: due.map(|due| u64::try_from(due.0.saturating_sub(now.0)).unwrap_or(0)),
+        // Two signs of life may be lost before a lease ends.
+        heartbeat_ms: (lease / 3).max(1),
+        handle: activity.handle.clone(),
+    }
+}

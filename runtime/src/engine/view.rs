@@ -1,0 +1,170 @@
+//! A run as every surface shows it.
+//!
+//! Leaves the reason why it waits to `waiting`. Invariant: derived from the state and, for live reads, from what the dispatch knows.
+
+use outlast_kernel::Json;
+use outlast_kernel::State;
+use outlast_kernel::ids::{Millis, RunId};
+use outlast_kernel::operation::{Operation, OperationKind, Outcome, Question};
+use outlast_kernel::text::time_text;
+use outlast_protocol::run::{OutcomeView, QuestionView, RunView, WaitingFor};
+use outlast_store::{Status, Summary};
+use serde_json::json;
+
+use super::dispatch::Dispatch;
+use super::flows::Flows;
+use super::waiting::{Motion, waiting_for};
+
+/// What is true of a run from its first event on.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    /// The flow's name.
+    pub(crate) flow: String,
+    /// The machine's hash.
+    pub(crate) machine: String,
+    /// When it started.
+    pub(crate) started_at: Millis,
+    /// Where it came from, as the contract shows it.
+    pub(crate) parent: Option<Json>,
+}
+
+/// Shows a run. Without a `dispatch`: as lists show it, which know nothing of workers.
+pub(crate) fn view(
+    facts: &Facts,
+    state: &State,
+    now: Millis,
+    flows: &Flows,
+    dispatch: Option<&Dispatch>,
+) -> (RunView, Motion) {
+    let profile = state.config().profile.clone();
+    let run = state.run();
+    let (waiting_for, motion) = if let Some(blocked) = state.blocked() {
+        let (line, expression) = flows.locate(&facts.machine, &blocked.place);
+        let cause = blocked.cause.clone();
+        (Some(WaitingFor::Blocked { event: blocked.event, line, expression, cause }), Motion::Still)
+    } else if state.outcome().is_some() {
+        (None, Motion::Still)
+    } else {
+        waiting_for(run, &profile, state.operations(), now, dispatch)
+    };
+    let status = match (state.outcome(), state.blocked(), motion) {
+        (Some(_), _, _) => "ended",
+        (None, Some(_), _) => "blocked",
+        (None, None, Motion::Moves) => "running",
+        (None, None, Motion::Waits | Motion::People | Motion::Still) => "waiting",
+    };
+    let view = RunView {
+        id: run.to_string(),
+        flow: facts.flow.clone(),
+        machine: facts.machine.clone(),
+        status: status.into(),
+        state: state.path(),
+        waiting_for,
+        outcome: state.outcome().map(outcome),
+        questions: state.operations().filter_map(question).collect(),
+        unread: state.unread().into_iter().map(|(id, name, value)| unread(&id, &name, &value)).collect(),
+        cost: state.cost(),
+        events: state.last().0,
+        started_at: time_text(facts.started_at),
+        updated_at: time_text(state.time()),
+        parent: facts.parent.clone(),
+        profile,
+    };
+    (view, motion)
+}
+
+/// Makes what the store keeps for lists and look-ups.
+pub(crate) fn summary(facts: &Facts, state: &State, now: Millis, flows: &Flows) -> Summary {
+    let (view, motion) = view(facts, state, now, flows, None);
+    // Work that waits for a worker may be in hand: whoever reads the list asks the dispatch.
+    let for_worker = matches!(view.waiting_for, Some(WaitingFor::Worker { .. }));
+    let status = match (state.outcome(), state.blocked(), motion) {
+        (Some(_), _, _) => Status::Ended,
+        (None, Some(_), _) => Status::Blocked,
+        (None, None, Motion::Moves) => Status::Running,
+        (None, None, Motion::Waits | Motion::People | Motion::Still) if for_worker => Status::Running,
+        (None, None, Motion::Waits | Motion::People | Motion::Still) => Status::Waiting,
+    };
+    Summary {
+        run: state.run().clone(),
+        flow: facts.flow.clone(),
+        machine: facts.machine.clone(),
+        profile: state.config().profile.clone(),
+        status,
+        started_at: facts.started_at,
+        updated_at: state.time(),
+        view: serde_json::to_value(view).unwrap_or_default(),
+    }
+}
+
+/// Shows how a run ended.
+pub(crate) fn outcome(outcome: &Outcome) -> OutcomeView {
+    let (kind, value, error) = match outcome {
+        Outcome::Done(value) => ("done", Some(value.clone()), None),
+        Outcome::Failed(error) => ("failed", None, Some(error.clone())),
+        Outcome::Cancelled => ("cancelled", None, None),
+        Outcome::Terminated => ("terminated", None, None),
+    };
+    OutcomeView { kind: kind.into(), value, error }
+}
+
+/// Shows an open question; none if the operation is something else.
+pub(crate) fn question(operation: &Operation) -> Option<QuestionView> {
+    let OperationKind::Question(asked) = &operation.kind else { return None };
+    let Question { text, show, shown, to, wanted, editable, agreed: _ } = &**asked;
+    let role = |(count, role): &(u32, String)| match count {
+        1 => role.clone(),
+        count => format!("{count} of {role}"),
+    };
+    Some(QuestionView {
+        id: operation.id.to_string(),
+        text: text.clone(),
+        show: show.clone(),
+        shown: shown.clone(),
+        to: to.iter().map(role).collect(),
+        wanted: wanted.clone(),
+        editable: *editable,
+        due: operation.due.map(time_text),
+        opened_at: time_text(operation.opened_at),
+        path: operation.path.clone(),
+    })
+}
+
+fn unread(id: &str, name: &str, value: &Json) -> Json {
+    json!({ "id": id, "type": name, "value": value })
+}
+
+/// Shows a run that the kernel cannot go on with: its last durable view, blocked.
+pub(crate) fn broken(summary: &Summary, cause: &str) -> RunView {
+    let mut view = serde_json::from_value::<RunView>(summary.view.clone())
+        .unwrap_or_else(|_| empty(&summary.run, summary));
+    view.status = "blocked".into();
+    let blocked = WaitingFor::Blocked {
+        event: view.events.saturating_add(1),
+        line: String::new(),
+        expression: String::new(),
+        cause: cause.to_owned(),
+    };
+    view.waiting_for = Some(blocked);
+    view
+}
+
+fn empty(run: &RunId, summary: &Summary) -> RunView {
+    RunView {
+        id: run.to_string(),
+        flow: summary.flow.clone(),
+        machine: summary.machine.clone(),
+        status: String::new(),
+        state: String::new(),
+        waiting_for: None,
+        outcome: None,
+        questions: Vec::new(),
+        unread: Vec::new(),
+        cost: "0".into(),
+        events: 0,
+        started_at: time_text(summary.started_at),
+        updated_at: time_text(summary.updated_at),
+        parent: None,
+        profile: summary.profile.clone(),
+    }
+}

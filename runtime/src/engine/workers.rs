@@ -1,0 +1,288 @@
+//! The calls of workers: register, poll, report, progress, control.
+//!
+//! Leaves sessions and queues to the dispatch, judging to the shards. Invariant: a task that did not reach its worker is put back, or
+//! voided if it was begun; a call that is dropped half-way leaves nothing behind.
+
+use outlast_kernel::event::{Failure, LostWhy};
+use outlast_kernel::input::{Report, Stopped};
+use outlast_kernel::operation::Class;
+use outlast_kernel::text::parse_duration;
+use outlast_protocol::worker::{
+    self, Control, OutcomeKind, Polled, Receipt, ReceiptStatus, Registered, Reported, StoppedWhy, Task,
+    TaskError,
+};
+use outlast_protocol::{ApiError, Code};
+use tokio::sync::oneshot;
+
+use super::core::Core;
+use super::dispatch::{Call, Lane, WorkId};
+use super::message::{self, Message, Taker};
+use super::session::Record;
+use super::token::Claim;
+use super::{Engine, errors};
+use crate::limits;
+
+impl Engine {
+    /// Takes in a worker: a session begins, and what it still holds is judged.
+    ///
+    /// # Errors
+    /// [`Code::Invalid`], [`Code::NotReady`], [`Code::DiskFull`].
+    pub async fn register(&self, request: worker::Register) -> Result<Registered, ApiError> {
+        let core = &self.core;
+        let ctx = &core.ctx;
+        let record = Record::new(&request)?;
+        check_items(request.holding.len())?;
+        let session = ctx.random.id(ctx.clock.now());
+        let (worker, boot) = (record.worker.clone(), record.boot.clone());
+        let taker = Taker { session: session.clone(), worker: worker.clone(), boot: boot.clone() };
+        let gone = ctx.dispatch.register(&session, record.clone(), request.concurrency, ctx.clock.now());
+        for (work, attempt) in gone {
+            core.tell(&work.run.clone(), Message::Lost(work, attempt, LostWhy::WorkerGone)).await;
+        }
+        let (mut keep, mut drop) = (Vec::new(), Vec::new());
+        for token in request.holding {
+            let kept = match ctx.key.verify(&token).filter(|claim| claim.boot == boot) {
+                Some(claim) => {
+                    let run = claim.run.clone();
+                    let adopt = |reply| Message::Adopt(claim, token.clone(), taker.clone(), reply);
+                    core.ask(&run, adopt).await?
+                }
+                None => false,
+            };
+            if kept { keep.push(token) } else { drop.push(token) }
+        }
+        // What was handed out from now on must be known to the next epoch.
+        core.keep_record(&record).await.map_err(|refused| errors::refused(&refused))?;
+        let (never_arrived, freed) = ctx.dispatch.registered(&session, &keep, ctx.clock.now());
+        for (work, task) in never_arrived {
+            if task.lane.promise == 0 {
+                core.tell(&work.run.clone(), Message::Void(work, task.attempt)).await;
+            } else {
+                ctx.dispatch.put_back(work, task.lane);
+            }
+        }
+        core.follow_freed(freed).await;
+        Ok(Registered { session, lease_ms: ctx.lease_ms, keep, drop })
+    }
+
+    /// Gives a worker tasks, waiting for the first one.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`] if the session is not known (any more): register again.
+    pub async fn poll(&self, request: worker::Poll) -> Result<Polled, ApiError> {
+        let ctx = &self.core.ctx;
+        let session = &request.session;
+        if request.leaving {
+            if let Some(record) = ctx.dispatch.leave(session).map_err(|_| errors::no_session())? {
+                self.core.drop_record(&record.worker, &record.boot);
+            }
+            return Ok(Polled::default());
+        }
+        let record = ctx.dispatch.renew(session, ctx.clock.now()).map_err(|_| errors::no_session())?;
+        let taker = Taker { session: session.clone(), worker: record.worker, boot: record.boot };
+        let until = ctx.clock.now().plus(request.wait_ms.min(limits::WAIT_MS_MAX));
+        let max = (request.max as usize).min(limits::POLL_TASKS_MAX);
+        loop {
+            let wake = ctx.dispatch.wake(session, Call::Poll).map_err(|_| errors::no_session())?;
+            let mut woken = std::pin::pin!(wake.notified());
+            woken.as_mut().enable();
+            let taken = ctx.dispatch.take(session, max, ctx.clock.now()).map_err(|_| errors::no_session())?;
+            if !taken.is_empty() {
+                let tasks = hand_out(&self.core, &taker, taken).await;
+                if !tasks.is_empty() {
+                    return Ok(Polled { tasks });
+                }
+                continue;
+            }
+            tokio::select! {
+                () = woken => {}
+                () = ctx.clock.sleep_until(until) => return Ok(Polled::default()),
+            }
+        }
+    }
+
+    /// Takes results.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`] if the session is not known (any more): register again.
+    pub async fn report(&self, request: worker::Report) -> Result<Reported, ApiError> {
+        let ctx = &self.core.ctx;
+        check_items(request.results.len())?;
+        ctx.dispatch.renew(&request.session, ctx.clock.now()).map_err(|_| errors::no_session())?;
+        let mut answers = Vec::new();
+        for result in request.results {
+            let Some(claim) = ctx.key.verify(&result.token) else {
+                answers.push((result.token, None));
+                continue;
+            };
+            let digest = digest(&result.kind);
+            let (reply, answer) = oneshot::channel();
+            let run = claim.run.clone();
+            let reported = message::Reported { claim, report: report(result.kind), digest };
+            self.core.shards.send(&run, Message::Report(Box::new(reported), reply)).await?;
+            answers.push((result.token, Some(answer)));
+        }
+        let mut results = Vec::new();
+        for (token, answer) in answers {
+            let status = match answer {
+                None => ReceiptStatus::UnknownToken,
+                Some(answer) => judged(answer.await),
+            };
+            results.push(Receipt { token, status });
+        }
+        Ok(Reported { results })
+    }
+
+    /// Takes signs of life and partial output. A task in hand that is left out for a whole lease counts as lost.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`] if the session is not known (any more): register again.
+    pub async fn progress(&self, request: worker::Progress) -> Result<(), ApiError> {
+        let ctx = &self.core.ctx;
+        check_items(request.tasks.len())?;
+        let mut named = Vec::new();
+        let mut said = Vec::new();
+        for task in request.tasks {
+            let Some(Claim { run, op, attempt, .. }) = ctx.key.verify(&task.token) else { continue };
+            let work = WorkId { run, op };
+            named.push((work.clone(), task.token));
+            if let Some(text) = task.text {
+                said.push(message::Partial { work, attempt, offset: task.offset, text });
+            }
+        }
+        let with_it = ctx.dispatch.named(&request.session, &named, ctx.clock.now());
+        let with_it = with_it.map_err(|_| errors::no_session())?;
+        for partial in said.into_iter().filter(|partial| with_it.contains(&partial.work)) {
+            self.core.tell(&partial.work.run.clone(), Message::Partial(Box::new(partial))).await;
+        }
+        Ok(())
+    }
+
+    /// Waits for attempts that a worker must stop.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`] if the session is not known (any more): register again.
+    pub async fn control(&self, session: &str, wait_ms: u64) -> Result<Control, ApiError> {
+        let ctx = &self.core.ctx;
+        let until = ctx.clock.now().plus(wait_ms.min(limits::WAIT_MS_MAX));
+        let stops = |all| ctx.dispatch.stops(session, ctx.clock.now(), all).map_err(|_| errors::no_session());
+        loop {
+            let wake = ctx.dispatch.wake(session, Call::Control).map_err(|_| errors::no_session())?;
+            let mut woken = std::pin::pin!(wake.notified());
+            woken.as_mut().enable();
+            let cancel = stops(false)?;
+            if !cancel.is_empty() {
+                return Ok(Control { cancel });
+            }
+            tokio::select! {
+                () = woken => {}
+                () = ctx.clock.sleep_until(until) => return Ok(Control { cancel: stops(true)? }),
+            }
+        }
+    }
+
+    /// Takes note that a worker's process ended: its tasks are lost at once.
+    pub async fn worker_gone(&self, boot: &str) {
+        let left = self.core.ctx.dispatch.gone(boot);
+        for worker in left.workers {
+            self.core.drop_record(&worker, boot);
+        }
+        for (work, attempt) in left.tasks {
+            self.core.tell(&work.run.clone(), Message::Lost(work, attempt, LostWhy::WorkerGone)).await;
+        }
+        self.core.follow_freed(left.freed).await;
+    }
+}
+
+/// Asks the shards for the tasks of reserved work.
+async fn hand_out(core: &Core, taker: &Taker, taken: Vec<(WorkId, Lane)>) -> Vec<Task> {
+    let mut handed = Handed { core, reserved: taken, tasks: Vec::new() };
+    let mut answers = Vec::new();
+    while let Some((work, _)) = handed.reserved.first().cloned() {
+        let (reply, answer) = oneshot::channel();
+        let message = Message::HandOut(work.clone(), taker.clone(), reply);
+        if core.shards.send(&work.run, message).await.is_err() {
+            break;
+        }
+        handed.reserved.remove(0);
+        answers.push((work, answer));
+    }
+    for (work, answer) in answers {
+        if let Ok(Ok(Some(task))) = answer.await {
+            handed.tasks.push((work, task));
+        }
+    }
+    std::mem::take(&mut handed.tasks).into_iter().map(|(_, task)| task).collect()
+}
+
+/// What a poll took so far: put back if the poll is dropped before it could answer.
+struct Handed<'a> {
+    core: &'a Core,
+    /// Reserved, its shard was not asked yet.
+    reserved: Vec<(WorkId, Lane)>,
+    /// In hand.
+    tasks: Vec<(WorkId, Task)>,
+}
+
+impl Drop for Handed<'_> {
+    fn drop(&mut self) {
+        let dispatch = &self.core.ctx.dispatch;
+        for (work, _) in self.reserved.drain(..) {
+            dispatch.uncome(&work, true);
+        }
+        for (work, task) in self.tasks.drain(..) {
+            let Some(claim) = self.core.ctx.key.verify(&task.token) else { continue };
+            let Some(in_hand) = dispatch.held_by(&work) else { continue };
+            if !dispatch.unhand(&work, claim.attempt) {
+                continue;
+            }
+            if claim.class == Class::Once {
+                // If the shard has no room for this word, the attempt stays begun and in doubt, which is true as well.
+                self.core.shards.try_send(&work.run.clone(), Message::Void(work, claim.attempt));
+            } else {
+                dispatch.put_back(work, in_hand.lane);
+            }
+        }
+    }
+}
+
+fn judged(answer: Result<Result<ReceiptStatus, ApiError>, oneshot::error::RecvError>) -> ReceiptStatus {
+    match answer {
+        Ok(Ok(status)) => status,
+        Ok(Err(error)) if error.code == Code::NotFound => ReceiptStatus::Superseded,
+        Ok(Err(_)) | Err(_) => ReceiptStatus::Retry,
+    }
+}
+
+fn check_items(count: usize) -> Result<(), ApiError> {
+    if count > limits::CALL_ITEMS_MAX {
+        let message = format!("{count} items in one call, {} at most", limits::CALL_ITEMS_MAX);
+        return Err(ApiError::new(Code::TooLarge, message));
+    }
+    Ok(())
+}
+
+/// Returns a hash of what was said, to know it again.
+fn digest(kind: &OutcomeKind) -> [u8; 32] {
+    let said = serde_json::to_value(kind).unwrap_or_default();
+    *blake3::hash(outlast_kernel::json::canonical_text(&said).as_bytes()).as_bytes()
+}
+
+fn report(kind: OutcomeKind) -> Report {
+    match kind {
+        OutcomeKind::Done { value, cost, usage: _ } => Report::Done { value, cost },
+        OutcomeKind::Failed { error, cost } => Report::Failed { error: failure(error), cost },
+        OutcomeKind::Handle { handle } => Report::Handle(handle),
+        OutcomeKind::Stopped { why } => Report::Stopped(match why {
+            StoppedWhy::Timeout => Stopped::Timeout,
+            StoppedWhy::Cancelled => Stopped::Cancelled,
+            StoppedWhy::Leaving => Stopped::Leaving,
+        }),
+    }
+}
+
+fn failure(error: TaskError) -> Failure {
+    let TaskError { kind, text, retryable, retry_after, fields } = error;
+    let retry_after_ms = retry_after.as_deref().and_then(parse_duration);
+    Failure { kind, text, retryable, retry_after_ms, fields }
+}

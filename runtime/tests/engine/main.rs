@@ -1,0 +1,11 @@
+//! The engine over a store in memory, with workers that are called by hand and a clock that is moved by hand.
+//!
+//! Leaves transport to the tests of the server. Each file tests one concept; `world` is what they share.
+
+mod adoption;
+mod basics;
+mod durability;
+mod leases;
+mod people;
+mod watching;
+mod world;
