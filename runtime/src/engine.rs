@@ -169,22 +169,15 @@ impl Engine {
     #[must_use]
     pub fn status(&self) -> Json {
         let ctx = &self.core.ctx;
-        let (sessions, in_hand, ready) = ctx.dispatch.figures();
         let failed = ctx.committer.failed().borrow().clone();
-        let commits = ctx.store.stats().ok().map(|stats| {
-            json!({ "number": stats.commit_last, "us_last": stats.commit_us_last, "us_max": stats.commit_us_max,
-                    "bytes": stats.bytes, "free_bytes": stats.free_bytes, "nearly_full": stats.nearly_full })
-        });
-        json!({
-            "state": if failed.is_some() { "failed" } else if *self.core.recovering.borrow() { "recovering" } else { "ready" },
-            "failed": failed,
-            "epoch": ctx.epoch,
-            "shards": self.core.shards.all().len(),
-            "sessions": sessions,
-            "in_hand": in_hand,
-            "ready": ready,
-            "commit": commits,
-        })
+        let mut status = ctx.dispatch.figures();
+        status["ready"] =
+            json!(failed.is_none() && !self.core.shards.all().iter().any(mpsc::Sender::is_closed));
+        status["recovering"] = json!(*self.core.recovering.borrow());
+        status["failed"] = json!(failed);
+        status["epoch"] = json!(ctx.epoch);
+        status["shards"] = json!(self.core.shards.all().len());
+        status
     }
 
     /// Takes no more work and makes what was taken durable. Writes no event of any run.

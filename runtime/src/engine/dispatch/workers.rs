@@ -2,7 +2,9 @@
 //!
 //! Leaves waiting and durability to the engine's calls. Invariant: every call of a session renews its lease.
 
+use outlast_kernel::Json;
 use outlast_kernel::ids::{Attempt, Millis};
+use serde_json::json;
 
 use super::{Dispatch, InHand, Inner, Lane, StopWhy, WorkId};
 use crate::engine::adoption::Freed;
@@ -234,10 +236,19 @@ impl Dispatch {
         self.note_wanted(&inner);
     }
 
-    /// Returns how many sessions there are, tasks in hand, and pieces of ready work.
-    pub(crate) fn figures(&self) -> (usize, usize, usize) {
+    /// Returns the sessions, tasks in hand and ready work, as figures for people.
+    pub(crate) fn figures(&self) -> Json {
         let inner = self.lock();
-        (inner.sessions.len(), inner.hand.len(), inner.lanes.len())
+        let session = |session: &Session| {
+            let Record { worker, boot, queues, profile, .. } = &session.record;
+            json!({ "worker": worker, "boot": boot, "queues": queues, "profile": profile,
+                    "in_hand": session.hand.len(), "concurrency": session.concurrency })
+        };
+        json!({
+            "sessions": inner.sessions.values().map(session).collect::<Vec<_>>(),
+            "in_hand": inner.hand.len(),
+            "waiting": inner.lanes.len(),
+        })
     }
 }
 
