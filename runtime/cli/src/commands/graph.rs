@@ -1,7 +1,10 @@
 //! `outlast graph`: a flow as a diagram on stdout.
 
+use outlast_dsl::graph::{Format, render};
+
 use crate::failure::{Exit, Failure};
 use crate::flow_file::Named;
+use crate::out;
 
 /// Arguments of `graph`.
 #[derive(Debug, clap::Args)]
@@ -27,6 +30,11 @@ enum As {
 /// Draws a flow.
 pub(crate) fn graph(arguments: &Arguments) -> Result<Exit, Failure> {
     let chosen = Named::new(arguments.flow.as_deref()).choose()?;
-    let _ = (chosen, arguments.format);
-    Err(Failure::new(Exit::Failed, "diagrams are not built yet"))
+    let format = match arguments.format {
+        As::Mermaid => Format::Mermaid,
+        As::Ascii => Format::Ascii,
+        As::Svg => Format::Svg,
+    };
+    out::result(render(&chosen.flow.machine, format, None).trim_end_matches('\n'))?;
+    Ok(Exit::Done)
 }
