@@ -5,6 +5,7 @@
 
 mod check;
 pub mod diag;
+pub mod graph;
 pub mod limits;
 mod lower;
 pub mod machine;

@@ -29,3 +29,25 @@ pub const DECIMAL_SCALE_MAX: usize = 18;
 
 /// Defaults that are filled in within each other. Declared defaults can name each other in a ring; people nest two or three.
 pub const DEFAULTS_WITHIN_MAX: u32 = 16;
+
+/// Tokens that the search for a misplaced `->` looks at. A line of code is shorter; a hostile one may be endless.
+pub const GOAL_SEARCH_TOKENS_MAX: usize = 64;
+
+/// Columns of a label in a diagram. A picture is an outline; the source has the rest.
+pub const GRAPH_LABEL_COLUMNS_MAX: usize = 40;
+
+/// Columns of the title of a flow in a diagram.
+pub const GRAPH_TITLE_COLUMNS_MAX: usize = 60;
+
+/// Columns of a diagram written as text: a terminal's usual width and some, still readable when printed.
+pub const GRAPH_TEXT_COLUMNS_MAX: usize = 100;
+
+/// Lines of one label in a drawn diagram. Further arrows between the same two nodes are counted, not listed.
+pub const GRAPH_LABEL_LINES_MAX: usize = 8;
+
+/// Levels of an expression that a label shows. Deeper text would be cut off; bounds the stack of the printer.
+pub const GRAPH_NESTING_MAX: usize = 24;
+
+/// Items of one drawn flow (nodes, labels, bends) up to which its rows are ordered with care. Beyond it few passes must do, so
+/// that a huge flow is drawn in bounded time.
+pub const GRAPH_ITEMS_CAREFUL_MAX: usize = 4_000;

@@ -228,3 +228,87 @@ fn floor_boundary(text: &str, mut at: usize) -> usize {
     }
     at
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diag::catalogue::syntax as code;
+
+    fn rendered(text: &str, span: (u32, u32)) -> String {
+        let mut sources = Sources::default();
+        let file = sources.add("a.flow", text);
+        let span = TextSpan::new(span.0, span.1);
+        let diagnostic = Diagnostic::error(code::NULL, file, span, "no");
+        render(&diagnostic, &sources, Colour::Never)
+    }
+
+    #[test]
+    fn a_diagnostic_shows_everything_it_has() {
+        let mut sources = Sources::default();
+        let file = sources.add("a.flow", "one\n  two x\nthree");
+        let diagnostic = Diagnostic::error(code::NULL, file, TextSpan::new(6, 9), "`two` is not a number")
+            .expected("a number")
+            .hint("count")
+            .fix(TextSpan::new(6, 9), "2")
+            .related(TextSpan::new(0, 3), "one is here");
+        let expected = "\
+error[F0140]: `two` is not a number
+ --> a.flow:2:3
+  |
+2 |   two x
+  |   ^^^
+note: one is here
+ --> a.flow:1:1
+  |
+1 | one
+  | ^^^
+  = expected: a number
+  = help: count
+  = fix: replace `two` by `2`
+";
+        assert_eq!(render(&diagnostic, &sources, Colour::Never), expected);
+        let coloured = render(&diagnostic, &sources, Colour::Always);
+        assert!(coloured.contains("\u{1b}[1;31merror[F0140]\u{1b}[0m"), "{coloured}");
+        let value = json(&[diagnostic], &sources);
+        let found = &value[0];
+        assert_eq!((&found["file"], &found["code"]), (&Value::from("a.flow"), &Value::from("F0140")));
+        assert_eq!(found["start"], json!({ "line": 2, "column": 3 }));
+        assert_eq!(
+            found["fix"],
+            json!({ "span": { "start": 6, "end": 9 }, "replacement": "2", "safe": true })
+        );
+    }
+
+    #[test]
+    fn carets_stand_under_tabs_wide_and_hidden_characters() {
+        for (text, span, line, carets) in [
+            ("\tx", (1, 2), "1 |     x", "  |     ^"),
+            ("語x", (3, 4), "1 | 語x", "  |   ^"),
+            ("語x", (0, 3), "1 | 語x", "  | ^^"),
+            ("a\u{1b}[31mb", (1, 2), "1 | a\u{241b}[31mb", "  |  ^"),
+            ("ab", (2, 2), "1 | ab", "  |   ^"),
+            ("", (0, 0), "1 | ", "  | ^"),
+        ] {
+            let out = rendered(text, span);
+            let lines: Vec<&str> = out.lines().collect();
+            assert_eq!((lines[3], lines[4]), (line, carets), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_span() {
+        let text = format!("{}HERE{}", "a".repeat(5_000), "b".repeat(5_000));
+        let out = rendered(&text, (5_000, 5_004));
+        let lines: Vec<&str> = out.lines().collect();
+        assert!(lines[3].contains("aHEREb") && lines[3].ends_with(" …"), "{out}");
+        assert_eq!(
+            lines[3].find("HERE").map(|at| lines[3][..at].chars().count()),
+            lines[4].find('^'),
+            "{out}"
+        );
+        assert!(lines.iter().all(|line| line.chars().count() < 2 * SNIPPET_COLUMNS_MAX), "{out}");
+        // A span over many lines or beyond the file must not panic.
+        rendered("a\nb\nc", (0, 5));
+        rendered("a", (70, 80));
+    }
+}

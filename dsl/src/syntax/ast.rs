@@ -178,3 +178,6 @@ fn docs_of(node: &SyntaxNode) -> Option<String> {
         .collect();
     if lines.is_empty() { None } else { Some(lines.join("\n")) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,6 +36,7 @@ use rowan::{Checkpoint, GreenNode, GreenNodeBuilder};
 
 use super::kind::SyntaxKind;
 use super::lexer::{Token, lex};
+use crate::diag::catalogue::syntax as code;
 use crate::diag::{Diagnostic, FileId, TextSpan};
 
 use tokens::{Solid, solid_tokens};
@@ -60,18 +61,31 @@ pub(crate) fn parse(file: FileId, text: &str) -> Parsed {
         pos: 0,
         written: 0,
         builder: GreenNodeBuilder::new(),
+        broken_lines: broken_lines(text, &lexed.diagnostics),
         diagnostics: lexed.diagnostics,
         error_at: None,
         depth: 0,
         deepest: 0,
         too_deep: false,
         among_arms: 0,
+        in_test: false,
         steps: Cell::new(0),
     };
     parser.file();
     let mut diagnostics = parser.diagnostics;
     crate::diag::sort(&mut diagnostics);
     Parsed { green: parser.builder.finish(), diagnostics, steps: parser.steps.get() }
+}
+
+/// The lines, up to the end of the text that is never closed, whose quotes do not pair.
+fn broken_lines(text: &str, diagnostics: &[Diagnostic]) -> Vec<TextSpan> {
+    let unclosed = diagnostics.iter().filter(|found| found.code == code::UNTERMINATED_TEXT);
+    let line = |span: TextSpan| {
+        let before = TextSpan::new(0, span.start).of(text);
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        TextSpan::new(u32::try_from(start).unwrap_or(span.start), span.end)
+    };
+    unclosed.map(|found| line(found.span)).collect()
 }
 
 struct Parser<'t> {
@@ -85,6 +99,8 @@ struct Parser<'t> {
     written: usize,
     builder: GreenNodeBuilder<'static>,
     diagnostics: Vec<Diagnostic>,
+    /// The lines on which a short text is never closed, in order.
+    broken_lines: Vec<TextSpan>,
     /// Where the last error was reported; a second one at the same token says nothing new.
     error_at: Option<usize>,
     /// Nesting of what is being parsed.
@@ -95,6 +111,8 @@ struct Parser<'t> {
     too_deep: bool,
     /// Blocks of arms around this place: there an upper-case name may follow an expression.
     among_arms: u32,
+    /// Whether this is a test, where steps begin lines.
+    in_test: bool,
     steps: Cell<u64>,
 }
 

@@ -39,6 +39,7 @@ impl Parser<'_> {
 
     fn activity_clauses(&mut self, name: TextSpan) {
         let mut seen: Vec<SyntaxKind> = Vec::new();
+        let mut complete = true;
         loop {
             let known = CLAUSES.iter().position(|(word, _)| self.at_word(word)).filter(|_| !self.at_decl());
             let Some(rank) = known else {
@@ -47,6 +48,9 @@ impl Parser<'_> {
                 }
                 self.unexpected("a clause of the activity or the next declaration");
                 self.skip(|p| CLAUSES.iter().any(|(word, _)| p.at_word(word)) || p.at_clause_end());
+                // What follows may be another activity's whose beginning was lost.
+                seen.clear();
+                complete = false;
                 continue;
             };
             let (word, kind) = CLAUSES[rank];
@@ -54,13 +58,16 @@ impl Parser<'_> {
             seen.push(kind);
             self.node(kind, |p| p.activity_clause(word));
         }
-        self.check_clauses_present(name, &seen);
+        if complete {
+            self.check_clauses_present(name, &seen);
+        }
     }
 
     fn at_clause_end(&self) -> bool {
+        let begins_decl = self.at_decl() || self.misspelt_decl().is_some();
         self.at_end()
             || self.at(SyntaxKind::RBrace)
-            || self.at_decl()
+            || begins_decl
             || (self.at_line_start() && self.at_item())
     }
 

@@ -19,7 +19,11 @@ impl Parser<'_> {
 
     /// One effect; called where `at_effect` holds.
     pub(super) fn effect(&mut self) {
-        match self.nth_text(0) {
+        self.effect_of(self.nth_text(0));
+    }
+
+    pub(super) fn effect_of(&mut self, word: &str) {
+        match word {
             "do" => self.do_effect(),
             "run" => self.run_effect(),
             "spawn" => self.spawn(),

@@ -5,6 +5,7 @@
 
 use super::Parser;
 use crate::diag::catalogue::syntax as code;
+use crate::diag::closest;
 use crate::syntax::kind::SyntaxKind;
 
 /// What a file may hold, for messages.
@@ -56,7 +57,12 @@ impl Parser<'_> {
             return false;
         }
         match self.nth_text(0) {
-            "message" | "start" | "state" => self.nth(1) == SyntaxKind::Upper,
+            "message" | "start" | "state" if self.nth(1) == SyntaxKind::Upper => true,
+            // The name is in the wrong case; no expression goes on with a name.
+            "message" | "state" => {
+                let has_body = matches!(self.nth(2), SyntaxKind::LBrace | SyntaxKind::LParen);
+                self.nth(1) == SyntaxKind::Lower && has_body
+            }
             "data" => self.nth(1) == SyntaxKind::Lower && self.nth(2) == SyntaxKind::Colon,
             "limit" => {
                 let measured = matches!(self.nth(2), SyntaxKind::LtEq | SyntaxKind::LParen);
@@ -66,14 +72,19 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a declaration or an item begins on this line. Among arms, a variable named like a keyword may be
+    /// Whether a declaration, an item or a step of a test begins on this line. Among arms, a variable named like a keyword may be
     /// followed by the next pattern, so there nothing is taken for certain.
     pub(super) fn at_block_start(&self) -> bool {
-        self.among_arms == 0 && self.at_line_start() && (self.at_decl() || self.at_item())
+        let begins = || self.at_decl() || self.at_item() || (self.in_test && self.at_test_step());
+        self.among_arms == 0 && self.at_line_start() && begins()
     }
 
     fn decl(&mut self) {
-        match self.nth_text(0) {
+        self.decl_of(self.nth_text(0));
+    }
+
+    fn decl_of(&mut self, word: &str) {
+        match word {
             "edition" => self.edition(),
             "use" => self.use_tools(),
             "type" => self.type_decl(),
@@ -99,6 +110,13 @@ impl Parser<'_> {
             }
             return self.node(SyntaxKind::Error, Self::bump);
         }
+        if self.at_miscased_decl() {
+            return self.decl();
+        }
+        if let Some(word) = self.misspelt_decl() {
+            self.misspelt(word);
+            return self.decl_of(word);
+        }
         if self.at_incomplete_decl() {
             return self.node(SyntaxKind::Error, |p| {
                 p.bump();
@@ -108,6 +126,46 @@ impl Parser<'_> {
         }
         self.unexpected(DECLARATIONS);
         self.skip(|p| p.at_decl() || (p.at_line_start() && p.at_item()));
+    }
+
+    /// Whether a declaration begins here but its name is in the wrong case.
+    fn at_miscased_decl(&self) -> bool {
+        let has_body = matches!(self.nth(2), SyntaxKind::LParen | SyntaxKind::LBrace | SyntaxKind::Eq);
+        match self.nth(1) {
+            SyntaxKind::Lower => has_body && self.at_word_in(&["type", "error", "retry", "flow"]),
+            SyntaxKind::Upper => has_body && self.at_word_in(&["activity", "fn"]),
+            _ => false,
+        }
+    }
+
+    /// The word that begins a declaration if the one here is a slip of it: a line such as `ctivity a(…`.
+    pub(super) fn misspelt_decl(&self) -> Option<&'static str> {
+        let has_body = matches!(self.nth(2), SyntaxKind::LParen | SyntaxKind::LBrace | SyntaxKind::Eq);
+        if !has_body || self.at_decl() || self.at_item() {
+            return None;
+        }
+        match self.nth(1) {
+            SyntaxKind::Lower => self.slip_of(&["activity"]),
+            SyntaxKind::Upper => self.slip_of(&["type", "error", "retry", "flow", "migrate"]),
+            _ => None,
+        }
+    }
+
+    /// The word of `words` that the one at the beginning of this line is a slip of.
+    pub(super) fn slip_of(&self, words: &[&'static str]) -> Option<&'static str> {
+        if !self.at(SyntaxKind::Lower) || !self.at_line_start() || words.contains(&self.nth_text(0)) {
+            return None;
+        }
+        let found = closest(self.nth_text(0), words.iter().copied())?;
+        words.iter().copied().find(|word| *word == found)
+    }
+
+    /// Reports a word that is a slip of another; it is then read as that one.
+    pub(super) fn misspelt(&mut self, word: &str) {
+        let span = self.span();
+        let message = format!("`{}` begins nothing; did you mean `{word}`?", self.nth_text(0));
+        let diagnostic = self.error(code::UNEXPECTED, span, message).expected(format!("`{word}`"));
+        self.report(diagnostic.unsure_fix(span, word));
     }
 
     /// Whether the word begins a declaration but what follows does not fit.

@@ -112,6 +112,12 @@ impl Parser<'_> {
                 self.item();
             } else if self.at_line_start() && self.at_decl() {
                 break;
+            } else if self.at_word("start") && self.nth(1) == SyntaxKind::Lower {
+                // The state's name is in the wrong case.
+                self.start_item();
+            } else if let Some(word) = self.misspelt_item() {
+                self.misspelt(word);
+                self.item_of(word);
             } else {
                 self.unexpected("an item of the flow: `message`, `data`, `limit`, `on`, `start` or `state`");
                 self.skip(|p| p.at_line_start() && (p.at_item() || p.at_arrow() || p.at_decl()));
@@ -122,7 +128,34 @@ impl Parser<'_> {
 
     /// One item; called where `at_item` or `at_arrow` holds.
     pub(super) fn item(&mut self) {
-        match self.nth_text(0) {
+        self.item_of(self.nth_text(0));
+    }
+
+    /// The word that begins an item if the one here is a slip of it.
+    fn misspelt_item(&self) -> Option<&'static str> {
+        if self.nth(1) != SyntaxKind::Upper {
+            return None;
+        }
+        let after_params = if self.nth(2) == SyntaxKind::LParen { self.after_pair(2) } else { Some(2) };
+        if after_params.is_some_and(|ahead| self.nth(ahead) == SyntaxKind::LBrace) {
+            self.slip_of(&["message", "state"])
+        } else {
+            self.slip_of(&["message", "start"])
+        }
+    }
+
+    /// The word that begins an effect if the one here is a slip of it.
+    fn misspelt_effect(&self) -> Option<&'static str> {
+        match self.nth(1) {
+            SyntaxKind::Upper => self.slip_of(&["await", "spawn"]),
+            SyntaxKind::Lower => self.slip_of(&["each", "choose"]),
+            SyntaxKind::LBrace => self.slip_of(&["steps", "parallel"]),
+            _ => None,
+        }
+    }
+
+    fn item_of(&mut self, word: &str) {
+        match word {
             "message" => self.message(),
             "data" => self.data(),
             "limit" => self.limit(),
@@ -236,6 +269,12 @@ impl Parser<'_> {
                 self.arrow();
             } else if self.at_item() || (self.at_line_start() && self.at_decl()) {
                 stopped = true;
+            } else if self.misspelt_item().is_some() {
+                // The item is the flow's, which reports the word.
+                stopped = true;
+            } else if let Some(word) = self.misspelt_effect() {
+                self.misspelt(word);
+                self.effect_of(word);
             } else {
                 self.unexpected("an arrow: `on`, `after`, `at` or `every`");
                 self.skip(|p| p.at_arrow() || p.at_item() || (p.at_line_start() && p.at_decl()));

@@ -6,6 +6,7 @@
 use super::Parser;
 use crate::diag::TextSpan;
 use crate::diag::catalogue::syntax as code;
+use crate::limits::GOAL_SEARCH_TOKENS_MAX;
 use crate::syntax::kind::SyntaxKind;
 
 /// What the goal is the end of; decides what may follow it.
@@ -76,7 +77,8 @@ impl Parser<'_> {
     /// Whether `->` stands later on this line, before anything that begins another arrow.
     fn goal_follows_on_line(&self) -> bool {
         let mut ahead = 0;
-        while let Some(token) = self.solid.get(self.pos + ahead) {
+        for _ in 0..GOAL_SEARCH_TOKENS_MAX {
+            let Some(token) = self.solid.get(self.pos + ahead) else { return false };
             self.count_step();
             if token.first_on_line || self.nth_word_in(ahead, &["on", "after", "every"]) {
                 return false;

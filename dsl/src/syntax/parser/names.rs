@@ -31,6 +31,10 @@ impl Parser<'_> {
 
     /// The name of a field: any word.
     pub(super) fn field_name(&mut self, node: SyntaxKind) -> bool {
+        if self.at(SyntaxKind::StringOpen) {
+            self.quoted_field();
+            return true;
+        }
         self.name(node, Case::Lower, "the name of a field")
     }
 

@@ -3,6 +3,7 @@
 //! Leaves which variants exist to the checker. Invariant: telling apart looks at three tokens at most.
 
 use super::Parser;
+use super::recover::Items;
 use crate::diag::catalogue::syntax as code;
 use crate::syntax::kind::SyntaxKind;
 
@@ -77,8 +78,7 @@ impl Parser<'_> {
     /// `fieldpat ::= "{" (fieldbind ("," fieldbind)* ","?)? "}"`
     pub(super) fn field_patterns(&mut self) {
         self.node(SyntaxKind::FieldPatList, |p| {
-            let begins = |p: &Self| matches!(p.kind(), SyntaxKind::Lower | SyntaxKind::Upper);
-            p.list(SyntaxKind::LBrace, begins, "the name of a field", Self::field_bind);
+            p.list(SyntaxKind::LBrace, Items::Named("the name of a field"), Self::field_bind);
         });
     }
 

@@ -3,6 +3,7 @@
 //! Leaves operators to `exprs`. Invariant: called where `at_expr` holds, so at least one token is taken.
 
 use super::Parser;
+use super::recover::Items;
 use crate::diag::TextSpan;
 use crate::diag::catalogue::syntax as code;
 use crate::syntax::kind::SyntaxKind;
@@ -145,27 +146,21 @@ impl Parser<'_> {
     /// `"{" (init ("," init)* ","?)? "}"`
     pub(super) fn inits(&mut self) {
         self.node(SyntaxKind::InitList, |p| {
-            let begins =
-                |p: &Self| matches!(p.kind(), SyntaxKind::Lower | SyntaxKind::Upper | SyntaxKind::StringOpen);
-            p.list(SyntaxKind::LBrace, begins, "a field `name: value`", Self::init);
+            p.list(SyntaxKind::LBrace, Items::Named("a field `name: value`"), Self::init);
         });
     }
 
     /// `init ::= FIELD (":" expr)?`
     fn init(&mut self) {
         self.node(SyntaxKind::Init, |p| {
-            if p.at(SyntaxKind::StringOpen) {
-                p.quoted_field();
-            } else {
-                p.field_name(SyntaxKind::NameRef);
-            }
+            p.field_name(SyntaxKind::NameRef);
             if matches!(p.kind(), SyntaxKind::Colon | SyntaxKind::Eq) && p.colon() {
                 p.expr();
             }
         });
     }
 
-    fn quoted_field(&mut self) {
+    pub(super) fn quoted_field(&mut self) {
         let from = self.span();
         self.node(SyntaxKind::Error, Self::string);
         let span = from.cover(TextSpan::empty(self.previous_end()));
@@ -214,9 +209,9 @@ impl Parser<'_> {
     }
 
     /// A list whose first part may be followed by `for`.
-    fn list_or_comprehension(&mut self, open: SyntaxKind, what: &str, part: impl Fn(&mut Self)) {
+    fn list_or_comprehension(&mut self, open: SyntaxKind, what: &'static str, part: impl Fn(&mut Self)) {
         let mut first = true;
-        self.list(open, Self::at_expr, what, |p| {
+        self.list(open, Items::Values(what), |p| {
             part(p);
             if p.at_word("for") && std::mem::replace(&mut first, false) {
                 p.for_in();
@@ -254,7 +249,12 @@ impl Parser<'_> {
                     _ => break,
                 }
             }
+            let was_closed = !p.span().is_empty();
             p.eat(SyntaxKind::StringClose);
+            if !was_closed {
+                // The lexer has reported it; what is missing behind it was swallowed by the text.
+                p.error_at = Some(p.pos);
+            }
         });
     }
 

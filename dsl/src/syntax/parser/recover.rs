@@ -15,9 +15,30 @@ use crate::syntax::words::quoted;
 const LIST_STOPS: &[&str] =
     &["on", "after", "every", "set", "emit", "end", "fail", "stay", "within", "forever"];
 
+/// What the items of a list begin with, and what a message calls one of them.
+#[derive(Clone, Copy)]
+pub(super) enum Items {
+    /// A name, mostly with a colon.
+    Named(&'static str),
+    /// An expression.
+    Values(&'static str),
+}
+
+impl Items {
+    fn what(self) -> &'static str {
+        match self {
+            Self::Named(what) | Self::Values(what) => what,
+        }
+    }
+}
+
 impl Parser<'_> {
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
-        if self.diagnostics.len() < DIAGNOSTICS_MAX {
+        // Behind a quote that is missing, texts and code have changed places: nothing said there is true.
+        let at = diagnostic.span.start;
+        let line = self.broken_lines.partition_point(|line| line.end < at);
+        let in_broken_line = self.broken_lines.get(line).is_some_and(|line| line.start <= at);
+        if !in_broken_line && self.diagnostics.len() < DIAGNOSTICS_MAX {
             self.diagnostics.push(diagnostic);
         }
     }
@@ -78,17 +99,32 @@ impl Parser<'_> {
         here
     }
 
-    /// Takes `:`; an `=` in its place is reported and taken.
+    /// Takes `:`; an `=` in its place is reported and taken, and nothing in its place is reported. Whether the type
+    /// or value follows.
     pub(super) fn colon(&mut self) -> bool {
+        if self.eat(SyntaxKind::Colon) {
+            return true;
+        }
+        let span = self.span();
         if self.at(SyntaxKind::Eq) {
-            let span = self.span();
             let message = "a name and its value or type are joined by `:`";
             let diagnostic = self.error(code::UNEXPECTED, span, message).expected("`:`");
             self.report(diagnostic.fix(span, ":"));
             self.bump();
             return true;
         }
-        self.expect(SyntaxKind::Colon, "`:`")
+        let name_follows =
+            matches!(self.kind(), SyntaxKind::Lower | SyntaxKind::Upper) && !self.at_line_start();
+        if !name_follows || self.at_list_stop() {
+            self.missing("`:`");
+            return false;
+        }
+        if !self.is_known_error() {
+            let message = format!("expected `:`, found {}", self.found());
+            let diagnostic = self.error(code::UNEXPECTED, span, message).expected("`:`");
+            self.report(diagnostic.unsure_fix(TextSpan::empty(self.previous_end()), ":"));
+        }
+        true
     }
 
     /// Skips at least one token, whole brackets at a time, until `until` holds or the block ends.
@@ -140,37 +176,43 @@ impl Parser<'_> {
 
     /// Whether a declaration, an item or a part of an arrow begins here, where a list should go on.
     pub(super) fn at_list_stop(&self) -> bool {
-        self.at(SyntaxKind::Arrow) || self.at_word_in(LIST_STOPS) || self.at_block_start()
+        let effect_line = || {
+            let name_follows =
+                matches!(self.nth(1), SyntaxKind::Lower | SyntaxKind::Upper | SyntaxKind::StringOpen);
+            self.among_arms == 0 && self.at_line_start() && name_follows && self.at_effect()
+        };
+        self.at(SyntaxKind::Arrow) || self.at_word_in(LIST_STOPS) || self.at_block_start() || effect_line()
     }
 
     /// Parses `open (item ("," item)* ","?)? close`.
-    pub(super) fn list(
-        &mut self,
-        open: SyntaxKind,
-        begins: impl Fn(&Self) -> bool,
-        what: &str,
-        mut item: impl FnMut(&mut Self),
-    ) {
+    pub(super) fn list(&mut self, open: SyntaxKind, items: Items, mut item: impl FnMut(&mut Self)) {
         let opened = self.span();
         let Some(close) = open.closer() else { unreachable!("a list stands in brackets, not in {open:?}") };
         self.bump();
+        let mut commas_missing = 0;
         while !self.at(close) && !self.at_end() {
             let before = self.pos;
-            if begins(self) {
+            if self.at_item_of(items) {
                 item(self);
+            } else if self.at_list_stop() {
+                break;
             } else {
-                self.unexpected(what);
+                self.unexpected(items.what());
             }
-            let took = self.pos > before;
             if self.eat(SyntaxKind::Comma) || self.at(close) {
                 continue;
             }
             if self.at_list_stop() || self.at_end() {
                 break;
             }
-            if took && begins(self) {
+            if self.pos > before && self.item_goes_on(items, close, commas_missing) {
+                commas_missing += 1;
                 self.missing_comma();
                 continue;
+            }
+            if self.at_line_start() {
+                // The bracket was forgotten; what follows is not the list's.
+                break;
             }
             self.unexpected(&format!("`,` or {}", named(close)));
             if !self.kind().is_closer() {
@@ -181,6 +223,25 @@ impl Parser<'_> {
             }
         }
         self.close(close, opened);
+    }
+
+    fn at_item_of(&self, items: Items) -> bool {
+        match items {
+            Items::Named(_) => {
+                matches!(self.kind(), SyntaxKind::Lower | SyntaxKind::Upper | SyntaxKind::StringOpen)
+            }
+            Items::Values(_) => self.at_expr() || self.at_word("fail"),
+        }
+    }
+
+    /// Whether the next item stands here and only its comma is missing.
+    fn item_goes_on(&self, items: Items, close: SyntaxKind, commas_missing: u32) -> bool {
+        let is_whole = matches!(self.nth(1), SyntaxKind::Colon | SyntaxKind::Comma) || self.nth(1) == close;
+        // A brace is no value by itself; it rather opens the arms of an arrow whose list was not closed.
+        let is_value = matches!(items, Items::Values(_))
+            && !self.at(SyntaxKind::LBrace)
+            && (commas_missing == 0 || self.at_line_start());
+        self.at_item_of(items) && (is_whole || is_value)
     }
 
     pub(super) fn missing_comma(&mut self) {

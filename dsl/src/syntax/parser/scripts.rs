@@ -4,6 +4,7 @@
 //! hide the next.
 
 use super::Parser;
+use super::recover::Items;
 use crate::syntax::kind::SyntaxKind;
 
 const STEPS: &[(&str, SyntaxKind)] = &[
@@ -30,6 +31,7 @@ impl Parser<'_> {
             if !p.expect(SyntaxKind::LBrace, "`{` and steps") {
                 return;
             }
+            p.in_test = true;
             loop {
                 let ends = p.at(SyntaxKind::RBrace) || p.at_end() || (p.at_line_start() && p.at_decl());
                 if ends {
@@ -43,6 +45,7 @@ impl Parser<'_> {
                     p.skip(|p| p.at_line_start() && (p.at_test_step() || p.at_decl()));
                 }
             }
+            p.in_test = false;
             p.close(SyntaxKind::RBrace, opened);
         });
     }
@@ -96,8 +99,7 @@ impl Parser<'_> {
         if !self.at(SyntaxKind::LBrack) {
             return self.missing("`[` and replies");
         }
-        let begins = |p: &Self| p.at_expr() || p.at_word("fail");
-        self.list(SyntaxKind::LBrack, begins, "a reply", Self::reply);
+        self.list(SyntaxKind::LBrack, Items::Values("a reply"), Self::reply);
     }
 
     /// `reply ::= expr | "fail" construct | "timeout" | "unknown"`

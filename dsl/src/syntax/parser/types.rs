@@ -3,6 +3,7 @@
 //! Leaves which names are types to the checker. Invariant: types nest at most `NESTING_MAX` levels.
 
 use super::Parser;
+use super::recover::Items;
 use crate::syntax::kind::SyntaxKind;
 
 impl Parser<'_> {
@@ -38,8 +39,7 @@ impl Parser<'_> {
     /// `fields ::= "{" (field ("," field)* ","?)? "}"`
     pub(super) fn fields(&mut self) {
         self.node(SyntaxKind::FieldList, |p| {
-            let begins = |p: &Self| p.at(SyntaxKind::Lower) || p.at(SyntaxKind::Upper);
-            p.list(SyntaxKind::LBrace, begins, "a field `name: type`", Self::field);
+            p.list(SyntaxKind::LBrace, Items::Named("a field `name: type`"), Self::field);
         });
     }
 
@@ -56,8 +56,7 @@ impl Parser<'_> {
             return self.missing("parameters `(…)`");
         }
         self.node(SyntaxKind::ParamList, |p| {
-            let begins = |p: &Self| p.at(SyntaxKind::Lower) || p.at(SyntaxKind::Upper);
-            p.list(SyntaxKind::LParen, begins, "a parameter `name: type`", Self::param);
+            p.list(SyntaxKind::LParen, Items::Named("a parameter `name: type`"), Self::param);
         });
     }
 
