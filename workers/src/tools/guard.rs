@@ -17,7 +17,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper, waitpid,
+    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper, wait,
 };
 use serde::{Deserialize, Serialize};
 
@@ -75,13 +75,16 @@ fn watch(program: &OsString, args: impl Iterator<Item = OsString>, lifeline: &Un
     let mut word = LastWord::default();
     // Reaps whatever ends until the command itself does.
     loop {
-        match waitpid(None, WaitOptions::empty()) {
+        match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == main => {
                 (word.code, word.signal) = how(status);
                 break;
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return failed(error.to_string()),
+            Err(error) => {
+                word.error = Some(error.to_string());
+                break;
+            }
         }
     }
     word.ended = descendants().len();
