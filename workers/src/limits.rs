@@ -88,6 +88,8 @@ pub(crate) const QUOTE_CHARS_MAX: usize = 200;
 
 /// How long a model may say nothing of substance: local models read long prompts for minutes.
 pub(crate) const MODEL_IDLE: Duration = Duration::from_secs(120);
+/// How long the farewell of a model's stream (usage, end marker) is waited for once the answer is whole.
+pub(crate) const MODEL_USAGE_WAIT: Duration = Duration::from_secs(5);
 /// How long connecting to a model may take.
 pub(crate) const MODEL_CONNECT: Duration = Duration::from_secs(15);
 /// Bytes of one line of a model's stream; a whole call may come as one.

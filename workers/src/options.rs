@@ -61,7 +61,7 @@ pub enum ModelConfig {
 }
 
 /// An endpoint that speaks chat completions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OpenAiSettings {
     /// The base, such as `https://host/v1`; `/chat/completions` is added unless it is there.
     pub url: String,

@@ -42,4 +42,4 @@ pub use context::{Hold, NoLongerWanted, TaskContext};
 pub use outlast_protocol::worker::{Offer, StoppedWhy, Task};
 pub use worker::{Worker, WorkerBuilder, WorkerError};
 
-pub(crate) use client::{no_roots, with_ring};
+pub(crate) use client::{error_chain, no_roots, with_ring};

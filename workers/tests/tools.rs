@@ -1,5 +1,7 @@
 //! The tools as a flow and a model meet them: activities with real files and real processes.
 
+#![expect(clippy::unwrap_used, reason = "a broken test bench should stop the test")]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

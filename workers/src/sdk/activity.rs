@@ -115,5 +115,5 @@ impl Failure {
 #[must_use]
 pub fn duration_text(duration: Duration) -> String {
     let ms = duration.as_millis();
-    if ms % 1_000 == 0 { format!("{}s", ms / 1_000) } else { format!("{ms}ms") }
+    if ms.is_multiple_of(1_000) { format!("{}s", ms / 1_000) } else { format!("{ms}ms") }
 }

@@ -54,7 +54,10 @@ async fn until_end(mut work: JoinHandle<Result<Done, Failure>>, hand: &Hand) -> 
         }
     };
     let why = tokio::select! {
-        ended = &mut work => return outcome(ended, hand),
+        ended = &mut work => return match hand.why() {
+            Some(why) => after_stop(ended, why, hand),
+            None => outcome(ended, hand),
+        },
         why = hand.stopped() => why,
         () = out_of_time => StoppedWhy::Timeout,
     };
@@ -62,17 +65,12 @@ async fn until_end(mut work: JoinHandle<Result<Done, Failure>>, hand: &Hand) -> 
     if hand.listens()
         && let Ok(ended) = tokio::time::timeout(STOP_GRACE, &mut work).await
     {
-        return match ended {
-            // It came to an end in spite of all: that is the truth, and the runtime judges whether it still counts.
-            Ok(Ok(done)) => outcome(Ok(Ok(done)), hand),
-            Ok(Err(_)) | Err(_) => OutcomeKind::Stopped { why },
-        };
+        return after_stop(ended, why, hand);
     }
     work.abort();
     // An activity that blocks its thread cannot be aborted; the report does not wait for it for ever.
     match tokio::time::timeout(STOP_GRACE, &mut work).await {
-        Ok(Ok(Ok(done))) => outcome(Ok(Ok(done)), hand),
-        Ok(Ok(Err(_)) | Err(_)) => OutcomeKind::Stopped { why },
+        Ok(ended) => after_stop(ended, why, hand),
         Err(_) => {
             tracing::error!(
                 activity = hand.task.activity,
@@ -80,6 +78,15 @@ async fn until_end(mut work: JoinHandle<Result<Done, Failure>>, hand: &Hand) -> 
             );
             OutcomeKind::Stopped { why }
         }
+    }
+}
+
+/// The end of an attempt that was asked to end.
+fn after_stop(ended: Ended, why: StoppedWhy, hand: &Hand) -> OutcomeKind {
+    match ended {
+        // It came to an end in spite of all: that is the truth, and the runtime judges whether it still counts.
+        Ok(Ok(done)) => outcome(Ok(Ok(done)), hand),
+        Ok(Err(_)) | Err(_) => OutcomeKind::Stopped { why },
     }
 }
 

@@ -92,6 +92,11 @@ impl Hand {
         });
     }
 
+    /// Why it was asked to end, if it was.
+    pub(crate) fn why(&self) -> Option<StoppedWhy> {
+        *self.stop.borrow()
+    }
+
     /// Waits until the attempt is asked to end.
     pub(crate) async fn stopped(&self) -> StoppedWhy {
         let mut stop = self.stop.subscribe();
@@ -208,7 +213,7 @@ impl TaskContext {
     /// Whether the attempt was asked to end: for loops that do not wait.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.hand.stop.borrow().is_some()
+        self.hand.why().is_some()
     }
 
     /// Shows partial output to whoever watches the run. It is never history.

@@ -1,5 +1,7 @@
 //! The kit against a runtime that goes away, comes back, cancels, drops and repeats.
 
+#![expect(clippy::unwrap_used, reason = "a broken test bench should stop the test")]
+
 mod fake;
 
 use std::pin::Pin;
