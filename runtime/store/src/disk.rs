@@ -248,3 +248,19 @@ impl Store for FjallStore {
         check::check(&self.picture()?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    /// No test that kills a process can tell whether a commit syncs: the page cache outlives it. So the text must say so.
+    #[test]
+    fn every_write_is_one_synced_batch() {
+        let text = include_str!("disk.rs");
+        let (code, _) = text.split_once("#[cfg(test)]").unwrap();
+        assert_eq!(code.matches(".durability(Some(PersistMode::SyncData))").count(), 1);
+        for (word, count) in
+            [("PersistMode::", 1), ("OwnedWriteBatch", 1), ("batch.commit()", 1), (".persist(", 0)]
+        {
+            assert_eq!(code.matches(word).count(), count, "{word}");
+        }
+    }
+}

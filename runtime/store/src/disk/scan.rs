@@ -118,6 +118,9 @@ fn read(scan: &mut Scan, path: &Path, bytes: &[u8], later: usize) -> Result<(), 
         scan.batches += 1;
     }
     scan.bytes += at as u64;
+    if later > 0 && at == 0 {
+        return Err("no batch is in it, though another journal was begun after it".into());
+    }
     if at == bytes.len() {
         return Ok(());
     }

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{append, events, files, fill, journal, must, open, refused};
-use outlast_store::{Mark, StoreError};
+use crate::support::{append, events, files, fill, journal, journals, must, open, refused};
+use outlast_store::conformance::samples::{commit, message, run, step};
+use outlast_store::{Head, Mark, RunWrite, StoreError};
 use tempfile::TempDir;
 
 /// Asserts that a store is refused as damaged, its journal left as it is and copied.
@@ -219,6 +220,59 @@ fn an_interrupted_first_open_is_made_anew() {
         fs::remove_file(directory.join("mark")).unwrap();
         drop(open(directory));
     }
+}
+
+/// Fills a store until it has two journals; returns how many commits that took, each of one event.
+fn fill_two_journals(directory: &Path) -> u64 {
+    let (store, _) = open(directory);
+    let text = "x".repeat(1 << 20);
+    let mut head = Head::default();
+    while journals(directory).len() < 2 {
+        assert!(head.seq.0 < 400, "fjall begins a new journal at 64 MB");
+        let write = RunWrite { events: vec![message(head.seq.0 + 1, &text)], ..step(&run("r"), head, 1) };
+        head = must(commit(&store, write));
+        if head.seq.0 % 70 == 0 {
+            must(store.flush());
+        }
+    }
+    must(append(&store))
+}
+
+#[test]
+fn several_journals_are_read_as_one() {
+    let directory = TempDir::new().unwrap();
+    let directory = directory.path();
+    let commits = fill_two_journals(directory);
+    let (store, opened) = open(directory);
+    assert_eq!(opened.commit_last, commits);
+    assert_eq!(events(&store), commits);
+}
+
+#[test]
+fn a_journal_that_is_not_the_last_must_be_whole() {
+    let directory = TempDir::new().unwrap();
+    let directory = directory.path();
+    let commits = fill_two_journals(directory);
+    let journals = journals(directory);
+    let [first, last] = &journals[..] else { return }; // The first may be flushed and gone already.
+    let bytes = fs::read(first).unwrap();
+    let used = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    let flip = |at: usize| {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        damaged
+    };
+    let mut zeroed = bytes.clone();
+    zeroed[used - 4096..].fill(0);
+    for damaged in [flip(used), flip(used / 2), zeroed, bytes[..used / 2].to_vec(), Vec::new()] {
+        fs::write(first, &damaged).unwrap();
+        let before = fs::read(last).unwrap();
+        let error = refused(directory);
+        assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+        assert!(fs::read(first).unwrap() == damaged && fs::read(last).unwrap() == before);
+    }
+    fs::write(first, &bytes).unwrap();
+    assert_eq!(events(&open(directory).0), commits);
 }
 
 #[test]

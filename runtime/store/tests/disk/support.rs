@@ -57,13 +57,20 @@ pub(crate) fn fill(directory: &Path, commits: u64) -> Vec<usize> {
 
 /// Returns the only journal.
 pub(crate) fn journal(directory: &Path) -> PathBuf {
+    let mut found = journals(directory);
+    assert_eq!(found.len(), 1);
+    found.remove(0)
+}
+
+/// Returns the journals, oldest first.
+pub(crate) fn journals(directory: &Path) -> Vec<PathBuf> {
     let entries = must(fs::read_dir(directory.join("db")));
     let mut found: Vec<_> = entries
         .map(|entry| must(entry).path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "jnl"))
         .collect();
-    assert_eq!(found.len(), 1);
-    found.remove(0)
+    found.sort();
+    found
 }
 
 /// Returns every file below a directory with its bytes.
