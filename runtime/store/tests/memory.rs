@@ -78,10 +78,10 @@ fn nothing_is_visible_before_its_sync() {
     thread::scope(|scope| {
         let writer = scope.spawn(|| commit(&store, step(&run("a"), Head::default(), 1)));
         store.wait_until_held();
-        assert_eq!(store.head(&run("a")).unwrap(), None);
-        assert_eq!(store.syncs(), []);
-        store.release();
+        let seen = (store.head(&run("a")), store.syncs());
+        store.release(); // Before any assertion: a failed one would wait for the writer.
         writer.join().unwrap().unwrap();
+        assert_eq!((seen.0.unwrap(), seen.1), (None, Vec::new()));
     });
     assert_eq!(store.head(&run("a")).unwrap().unwrap().0.seq, Seq(1));
 }

@@ -201,6 +201,14 @@ fn a_newer_format_is_refused_and_every_byte_stays() {
 }
 
 #[test]
+fn a_directory_that_may_not_be_written_gives_one_clear_error() {
+    // No user may make a directory there, not even root.
+    let error = refused(Path::new("/sys/outlast-store"));
+    let text = error.to_string();
+    assert!(text.contains("/sys/outlast-store") && text.contains("may not write there"), "{text}");
+}
+
+#[test]
 fn an_interrupted_first_open_is_made_anew() {
     let directory = TempDir::new().unwrap();
     let directory = directory.path();
@@ -254,7 +262,7 @@ fn a_journal_that_is_not_the_last_must_be_whole() {
     let directory = directory.path();
     let commits = fill_two_journals(directory);
     let journals = journals(directory);
-    let [first, last] = &journals[..] else { return }; // The first may be flushed and gone already.
+    let [first, last] = &journals[..] else { return }; // fjall may have flushed and removed the first.
     let bytes = fs::read(first).unwrap();
     let used = bytes.iter().rposition(|byte| *byte != 0).unwrap();
     let flip = |at: usize| {
