@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{act, chat, check, doctor, graph, guard, look, run, serve, worker};
+use crate::commands::{act, chat, check, doctor, graph, look, run, serve, worker};
 
 /// Runs long agent tasks as durable state machines.
 ///
@@ -62,9 +62,6 @@ pub(crate) enum Command {
     Doctor(doctor::Arguments),
     /// Run a stock worker
     Worker(worker::Arguments),
-    /// Watches over a command of the tool worker
-    #[command(name = outlast_workers::tools::guard::SUBCOMMAND, hide = true)]
-    Guard(guard::Arguments),
 }
 
 #[cfg(test)]

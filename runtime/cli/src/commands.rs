@@ -5,7 +5,6 @@ pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod doctor;
 pub(crate) mod graph;
-pub(crate) mod guard;
 pub(crate) mod look;
 pub(crate) mod run;
 pub(crate) mod serve;
@@ -46,6 +45,5 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Release(arguments) => act::release(context, &arguments).await,
         Command::Doctor(arguments) => doctor::doctor(context, &arguments).await,
         Command::Worker(arguments) => worker::worker(context.data, &arguments).await,
-        Command::Guard(arguments) => guard::guard(arguments),
     }
 }

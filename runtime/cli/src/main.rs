@@ -20,12 +20,19 @@ mod tail;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use outlast_workers::tools::guard;
 use tracing_subscriber::EnvFilter;
 
 use arguments::Cli;
 use failure::{Exit, Failure};
 
 fn main() -> ExitCode {
+    // The tool worker starts this program again to watch over one command. That process reaps whatever it can, so nothing else may run
+    // in it.
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == guard::SUBCOMMAND) {
+        return guard::run(words);
+    }
     let cli = Cli::parse();
     let filter = EnvFilter::try_from_env("OUTLAST_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();

@@ -33,6 +33,16 @@ pub(super) struct Plan {
     pub(super) closes: bool,
 }
 
+impl Plan {
+    /// A run that was cancelled because nobody was there to be asked has failed.
+    fn exit_of(&self, exit: Exit) -> Exit {
+        match (self.on_ask, exit) {
+            (OnAsk::Fail, Exit::Cancelled) => Exit::Failed,
+            (OnAsk::Wait | OnAsk::Fail | OnAsk::Deny | OnAsk::Approve, exit) => exit,
+        }
+    }
+}
+
 /// What the next turn of the loop is about.
 enum Turn {
     Frame(Option<Result<Frame, Failure>>),
@@ -79,7 +89,14 @@ async fn turns(
                 why = &mut failed => Turn::EngineFailed(why),
             };
             match turn {
-                Turn::Frame(Some(frame)) => show_frame(&frame?, plan.output)?,
+                Turn::Frame(Some(frame)) => {
+                    let frame = frame?;
+                    show_frame(&frame, plan.output)?;
+                    // Others of the run's operations may go on for long: act on a question when it is asked.
+                    if frame.event == FrameKind::Question {
+                        asked(session, plan).await?;
+                    }
+                }
                 Turn::Frame(None) => *tail = None,
                 Turn::Result(view) => break view.map_err(|error| Failure::from(error).of_run(&plan.run))?,
                 Turn::Signal(exit) => return Ok(exit),
@@ -106,7 +123,7 @@ async fn advance(
         Step::Ended(outcome) => {
             rest_of_frames(tail, plan.output).await?;
             write_view(&view, plan.output)?;
-            return show_outcome(run, &outcome, plan.output).map(Some);
+            return show_outcome(run, &outcome, plan.output).map(|exit| Some(plan.exit_of(exit)));
         }
         Step::Leave(waiting) => {
             write_view(&view, plan.output)?;
@@ -131,11 +148,7 @@ async fn advance(
             let closed = Send { name: "closed".to_owned(), value: json!({}), id: Some("closed".to_owned()) };
             settled(session.call(async |client| client.message(run, &closed).await).await)?;
         }
-        Step::Reject => reject_all(session, run).await?,
-        Step::Cancel => {
-            out::say(&format!("run {run}: a person is asked, and --on-ask fail says to give up"));
-            settled(session.call(async |client| client.cancel(run).await).await)?;
-        }
+        Step::Reject | Step::Cancel => asked(session, plan).await?,
         Step::Wait => {}
     }
     // What was done shows in the next answer; do not ask faster than it can.
@@ -153,6 +166,22 @@ fn settled<T>(called: Result<T, SessionError>) -> Result<(), Failure> {
             ..
         }))) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Does what the policy says of open questions.
+async fn asked(session: &Session, plan: &Plan) -> Result<(), Failure> {
+    let run = &plan.run;
+    match plan.on_ask {
+        OnAsk::Wait | OnAsk::Approve => Ok(()),
+        OnAsk::Deny => reject_all(session, run).await,
+        OnAsk::Fail => {
+            let cancelled = session.call(async |client| client.cancel(run).await).await;
+            if cancelled.is_ok() {
+                out::say(&format!("run {run}: a person is asked, and --on-ask fail says to give up"));
+            }
+            settled(cancelled)
+        }
     }
 }
 
@@ -222,13 +251,10 @@ async fn rest_of_frames(tail: &mut Option<Tail>, output: Output) -> Result<(), F
 fn show_frame(frame: &Frame, output: Output) -> Result<(), Failure> {
     match output {
         Output::Json => Ok(()),
-        Output::Jsonl => match frame.event {
-            FrameKind::Partial => Ok(()),
-            FrameKind::Emit
-            | FrameKind::Question
-            | FrameKind::Answered
-            | FrameKind::State
-            | FrameKind::Ended => out::json(&line(frame)),
+        // Frames without an id are no part of the history: another reader would not see them again.
+        Output::Jsonl => match &frame.id {
+            None => Ok(()),
+            Some(id) => out::json(&line(frame, id)),
         },
         Output::Text => {
             match frame.event {
@@ -246,13 +272,11 @@ fn show_frame(frame: &Frame, output: Output) -> Result<(), Failure> {
 }
 
 /// Returns a frame as a line for machines.
-fn line(frame: &Frame) -> Value {
+fn line(frame: &Frame, id: &str) -> Value {
     let mut line = frame.data.clone();
     if let Value::Object(fields) = &mut line {
         fields.insert("kind".to_owned(), frame.event.name().into());
-        if let Some(id) = &frame.id {
-            fields.insert("frame".to_owned(), id.as_str().into());
-        }
+        fields.insert("frame".to_owned(), id.into());
     }
     line
 }
