@@ -20,7 +20,7 @@ use crate::diag::catalogue::names as codes;
 use crate::diag::{Diagnostic, FileId, LineIndex, sort};
 use crate::lower::link::{Program, link};
 use crate::lower::places::{Part, PlaceBook};
-use crate::lower::{activities, defs, flows};
+use crate::lower::{activities, defs, flows, tests};
 use crate::machine::{FlowIx, Machine};
 use crate::places::Places;
 use crate::prelude;
@@ -145,18 +145,19 @@ fn lower(
     defs::functions(texts, tables, &mut program, out);
     defs::retries(texts, tables, &mut program, out);
     activities::activities(texts, tables, &mut program, out);
-    let mut clean = Vec::new();
+    let (mut clean, mut contexts) = (Vec::new(), Vec::new());
     for (at, flow) in tables.flows.iter().enumerate() {
         let ix = FlowIx(number(at));
         book.add(ix, None, Part::Flow, flow.spot);
         let before = out.len();
-        flows::flow(texts, tables, &mut program, ix, book, out);
+        contexts.push(flows::flow(texts, tables, &mut program, ix, book, out));
         clean.extend((out.len() == before).then_some(ix));
     }
     for ix in clean {
         analyses::flow(tables, &program, book, ix, out);
     }
     analyses::program(tables, &program, out);
+    tests::tests(texts, tables, &contexts, out);
     program
 }
 

@@ -18,4 +18,5 @@ pub(crate) mod operators;
 pub(crate) mod outcomes;
 pub(crate) mod places;
 pub(crate) mod scope;
+pub(crate) mod tests;
 pub(crate) mod word;

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use outlast_dsl::diag::{Colour, Sources, render};
-use outlast_dsl::{Checked, SourceFile, check};
+use outlast_dsl::diag::{Colour, LineIndex, Sources, catalogue, render};
+use outlast_dsl::machine::Machine;
+use outlast_dsl::{Checked, SourceFile, check, used_files};
+use proptest::prelude::*;
 
 fn example() -> (SourceFile, BTreeMap<String, String>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
@@ -54,4 +56,173 @@ fn the_machine_of_the_example_is_the_golden_one() {
         golden == text,
         "the machine has changed; look at the difference after `UPDATE_GOLDEN=1 cargo nextest run -p outlast-dsl`"
     );
+}
+
+/// One case of `cases/check/*.md`.
+struct Case {
+    name: String,
+    flow: String,
+    diagnostics: Vec<String>,
+}
+
+fn cases(text: &str) -> Vec<Case> {
+    let mut cases: Vec<Case> = Vec::new();
+    let (mut heading, mut block) = (String::new(), None::<(String, String)>);
+    for line in text.lines() {
+        if line == "```" && block.is_some() {
+            let (kind, body) = block.take().unwrap_or_default();
+            match (kind.as_str(), cases.last_mut()) {
+                ("flow", _) => {
+                    cases.push(Case { name: heading.clone(), flow: body, diagnostics: Vec::new() })
+                }
+                ("diagnostics", Some(case)) => case.diagnostics = body.lines().map(str::to_owned).collect(),
+                (kind, _) => panic!("{heading}: a block `{kind}` does not belong here"),
+            }
+        } else if let Some((_, body)) = &mut block {
+            body.push_str(line);
+            body.push('\n');
+        } else if let Some(kind) = line.strip_prefix("```") {
+            block = Some((kind.to_owned(), String::new()));
+        } else if let Some(name) = line.strip_prefix("## ") {
+            heading = name.to_owned();
+        }
+    }
+    cases
+}
+
+/// Says how a case fails, if it does.
+fn failure(case: &Case, tools: &BTreeMap<String, String>) -> Option<String> {
+    let files = [SourceFile { name: "case.flow".to_owned(), text: case.flow.clone() }];
+    let checked = check(&files, tools);
+    let lines = LineIndex::new(&case.flow);
+    let found: Vec<String> = checked
+        .diagnostics
+        .iter()
+        .map(|one| {
+            let at = lines.position(one.span.start, &case.flow);
+            format!("{} {}:{} {}", one.code, at.line, at.column, one.message)
+        })
+        .collect();
+    let in_order = found.len() == case.diagnostics.len()
+        && found.iter().zip(&case.diagnostics).all(|(found, wanted)| found.starts_with(wanted.as_str()));
+    let bad = checked.flows.iter().find_map(|flow| flow.machine.first_bad_index());
+    match bad {
+        None if in_order => None,
+        None => Some(format!("expected {:#?}\nfound {found:#?}", case.diagnostics)),
+        Some(bad) => Some(format!("bad index: {bad}")),
+    }
+}
+
+#[test]
+fn the_cases_of_the_checker_hold() {
+    let (_, tools) = example();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/check");
+    let mut files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let mut failures = String::new();
+    for file in &files {
+        for case in cases(&fs::read_to_string(file).unwrap()) {
+            if let Some(why) = failure(&case, &tools) {
+                failures.push_str(&format!("\n{}: {}\n{why}\n", file.display(), case.name));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+#[test]
+fn every_code_of_the_checker_has_a_case() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/check");
+    let mut all = String::new();
+    for entry in fs::read_dir(&folder).unwrap() {
+        all.push_str(&fs::read_to_string(entry.unwrap().path()).unwrap());
+    }
+    let codes = catalogue::entries().map(|entry| entry.code.to_string());
+    let bare: Vec<String> =
+        codes.filter(|code| code.as_str() >= "F0200" && !all.contains(&format!("\n{code} "))).collect();
+    assert!(bare.is_empty(), "no case shows {bare:?}");
+}
+
+#[test]
+fn layout_comments_and_tests_do_not_change_the_hash() {
+    let (source, tools) = example();
+    let hash = |text: &str| {
+        let file = SourceFile { name: "x.flow".to_owned(), text: text.to_owned() };
+        check(&[file], &tools).flows[0].machine.hash()
+    };
+    let usual = hash(&source.text);
+    let without_tests = source.text.split("\ntest ").next().unwrap().to_owned();
+    let commented = source.text.replace('\n', "\n  // a remark\n\n");
+    let used_too = format!("{}\nfn unused() -> int = 1\ntype Unused {{ a: int }}\n", source.text);
+    assert_eq!(hash(&without_tests), usual, "tests");
+    assert_eq!(hash(&commented), usual, "comments and layout");
+    assert_eq!(hash(&used_too), usual, "what the flow does not reach");
+    assert_ne!(hash(&source.text.replace("5.00", "6.00")), usual, "a limit");
+}
+
+#[test]
+fn the_machine_reads_back_and_its_places_have_lines() {
+    let (source, tools) = example();
+    let text = source.text.clone();
+    let checked = check(&[source], &tools);
+    for flow in &checked.flows {
+        let bytes = flow.machine.encode();
+        assert_eq!(Machine::decode(&bytes).unwrap(), flow.machine);
+    }
+    let places = &checked.flows[0].places;
+    let line = places.find("OneTool", Some("Run"), "arrow 1").unwrap();
+    assert!(line.snippet.starts_with("on unknown, problem as p"), "{line:?}");
+    assert_eq!(text.lines().nth(line.line as usize - 1).unwrap().trim(), line.snippet);
+    for (state, part, start) in [
+        (Some("Think"), "effect", "do model"),
+        (None, "data messages", "data"),
+        (None, "limit 2", "limit cost"),
+    ] {
+        assert!(places.find("Agent", state, part).unwrap().snippet.starts_with(start), "{state:?} {part}");
+    }
+}
+
+#[test]
+fn used_files_are_those_of_the_text() {
+    assert_eq!(used_files(&example().0), ["dev.tools.json"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Tokens that are dropped, doubled, swapped or replaced: any text is checked without a panic.
+    #[test]
+    fn no_text_makes_the_checker_panic(edits in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..5_u8), 1..6)) {
+        let (source, tools) = example();
+        let mut words = pieces(&source.text);
+        for (at, other, kind) in edits {
+            let (at, other) = (at.index(words.len()), other.index(words.len()));
+            match kind {
+                0 => drop(words.remove(at)),
+                1 => words.insert(at, words[other].clone()),
+                2 => words.swap(at, other),
+                3 => words[at] = words[other].clone(),
+                _ => words[at] = ["none", "1", "\"x\"", "-> stay", "{", "if", "Text", "ok"][other % 8].to_owned(),
+            }
+        }
+        let file = SourceFile { name: "x.flow".to_owned(), text: words.concat() };
+        let checked = check(std::slice::from_ref(&file), &tools);
+        prop_assert!(checked.diagnostics.iter().all(|one| one.span.end as usize <= file.text.len() && one.file.0 == 0));
+        for flow in &checked.flows {
+            prop_assert_eq!(flow.machine.first_bad_index(), None);
+        }
+    }
+}
+
+/// Words, spaces and signs: what an edit takes as a whole.
+fn pieces(text: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for c in text.chars() {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        match all.last_mut() {
+            Some(last) if is_word(c) && last.ends_with(is_word) => last.push(c),
+            Some(_) | None => all.push(c.to_string()),
+        }
+    }
+    all
 }

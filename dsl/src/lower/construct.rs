@@ -184,7 +184,12 @@ impl Scope<'_> {
     }
 
     /// The fields of a construct in declared order, defaults filled in.
-    fn inits(&mut self, of: &ast::Construct, fields: &[FieldSig], owner: &str) -> Vec<(String, Expr)> {
+    pub(crate) fn inits(
+        &mut self,
+        of: &ast::Construct,
+        fields: &[FieldSig],
+        owner: &str,
+    ) -> Vec<(String, Expr)> {
         let mut values: Vec<Option<Expr>> = vec![None; fields.len()];
         for init in of.inits() {
             let Some(name) = init.field().map(Word::from) else { continue };

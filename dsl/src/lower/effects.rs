@@ -203,7 +203,6 @@ impl Scope<'_> {
             }
             (Some((Typed { expr, .. }, span)), ty) => {
                 self.refuse_secret(&ty, span, "shown");
-                self.refuse_payload(&ty, span);
                 (Some(expr), ty)
             }
             (None, ty) => (None, ty),
@@ -223,15 +222,6 @@ impl Scope<'_> {
         };
         let answer = answer.map(|(ty, _)| ty.stored());
         (Ask { text, show: show_expr, shown: shown_ty.stored(), editable, answer, to, wait }, ok)
-    }
-
-    /// What an outcome brings along as a whole has no type that a machine could store.
-    fn refuse_payload(&mut self, ty: &Ty, span: TextSpan) {
-        if matches!(ty.bare(), Ty::Payload(_)) {
-            let message = format!("`{}` has no type of its own", self.tables.show(ty));
-            let diagnostic = self.error(crate::diag::catalogue::types::CANNOT_STORE, span, message);
-            self.report(diagnostic.hint("use its fields"));
-        }
     }
 
     fn who(&mut self, of: &ast::Who) -> Who {

@@ -287,10 +287,13 @@ impl Scope<'_> {
     fn is_expr(&mut self, of: &ast::IsExpr) -> Typed {
         let (Some(subject), Some(pattern)) = (of.value(), of.pattern()) else { return Typed::unknown() };
         let typed = self.expr(&subject, None);
-        let Some(subject_expr) = self.union_subject(typed.clone(), subject.span()) else {
-            return Typed::unknown();
+        let ty = typed.ty.bare().clone();
+        let Some(subject_expr) = self.union_subject(typed, subject.span()) else {
+            // What the pattern binds is in sight all the same, so that the mistake is told once.
+            self.pattern(&pattern, &Ty::Unknown);
+            return Typed::new(Typed::unknown().expr, Ty::Bool);
         };
-        match self.pattern(&pattern, typed.ty.bare()) {
+        match self.pattern(&pattern, &ty) {
             Some((tag, fields)) => Typed::new(Expr::Is(Box::new(subject_expr), tag, fields), Ty::Bool),
             None => Typed::new(Typed::unknown().expr, Ty::Bool),
         }

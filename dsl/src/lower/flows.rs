@@ -29,22 +29,24 @@ pub(crate) struct FlowCx<'t> {
     pub(crate) scope_arrows: Vec<Arrow>,
 }
 
-/// Lowers the flow at `ix`; those before it are there already.
-pub(crate) fn flow(
+/// Lowers the flow at `ix`; those before it are there already. Returns what belongs to it, for its tests.
+pub(crate) fn flow<'t>(
     texts: &Texts,
-    tables: &Tables,
+    tables: &'t Tables,
     program: &mut Program,
     ix: FlowIx,
     book: &mut PlaceBook,
     out: &mut Vec<Diagnostic>,
-) {
+) -> FlowCx<'t> {
     let (file, text) = &texts.flows[ix.at()];
     let lowering = Lowering { tables, file: *file, book, out, extra: Vec::new() };
-    program.flows.push(lowering.flow(ix, text));
+    let (flow, cx) = lowering.flow(ix, text);
+    program.flows.push(flow);
+    cx
 }
 
-struct Lowering<'l> {
-    tables: &'l Tables,
+struct Lowering<'t, 'l> {
+    tables: &'t Tables,
     file: FileId,
     book: &'l mut PlaceBook,
     out: &'l mut Vec<Diagnostic>,
@@ -61,13 +63,14 @@ struct OwnItems {
     frame: u32,
 }
 
-impl<'l> Lowering<'l> {
+impl<'t> Lowering<'t, '_> {
     fn scope(&mut self) -> Scope<'_> {
         Scope::new(self.tables, self.tables.layer_of(self.file), self.file, self.out)
     }
 
-    fn flow(mut self, ix: FlowIx, text: &ast::Flow) -> Flow {
-        let signature = &self.tables.flows[ix.at()];
+    fn flow(mut self, ix: FlowIx, text: &ast::Flow) -> (Flow, FlowCx<'t>) {
+        let tables = self.tables;
+        let signature = &tables.flows[ix.at()];
         if text.is_saga() {
             let message = "`saga flow` is not in this version";
             self.out.push(Diagnostic::error(later::SAGA, self.file, signature.spot.span, message));
@@ -90,7 +93,7 @@ impl<'l> Lowering<'l> {
             }
         }
         states.append(&mut self.extra);
-        Flow {
+        let flow = Flow {
             name: signature.name.clone(),
             version: self.version(text),
             saga: text.is_saga(),
@@ -101,12 +104,13 @@ impl<'l> Lowering<'l> {
             messages,
             data: own.data,
             limits: own.limits,
-            arrows: cx.scope_arrows,
+            arrows: cx.scope_arrows.clone(),
             on_cancel: own.on_cancel,
             start: own.start,
             states,
             frame: own.frame,
-        }
+        };
+        (flow, cx)
     }
 
     fn version(&mut self, text: &ast::Flow) -> u32 {
@@ -183,7 +187,7 @@ impl<'l> Lowering<'l> {
     }
 
     /// What is evaluated in the flow's own frame.
-    fn own_items(&mut self, cx: &mut FlowCx<'l>, text: &ast::Flow) -> OwnItems {
+    fn own_items(&mut self, cx: &mut FlowCx<'t>, text: &ast::Flow) -> OwnItems {
         let spot = cx.signature.spot;
         let mut places = Vec::new();
         let mut scope = Scope::new(self.tables, self.tables.layer_of(self.file), self.file, self.out);

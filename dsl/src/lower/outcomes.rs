@@ -111,7 +111,7 @@ impl Scope<'_> {
     fn outcome_named(&mut self, cx: &FlowCx<'_>, name: &Word, info: Option<&EffectInfo>) -> Option<Outcome> {
         let word = name.text();
         if let Some((_, outcome)) = WORDS.iter().find(|(one, _)| *one == word) {
-            return self.in_this_version(*outcome, name);
+            return self.in_this_version(*outcome, name, info);
         }
         let message = cx.names.message(&word).map(Outcome::Message);
         let error = self.tables.error(self.layer, &word).map(Outcome::Error);
@@ -132,7 +132,12 @@ impl Scope<'_> {
         found
     }
 
-    fn in_this_version(&mut self, outcome: Outcome, name: &Word) -> Option<Outcome> {
+    fn in_this_version(
+        &mut self,
+        outcome: Outcome,
+        name: &Word,
+        info: Option<&EffectInfo>,
+    ) -> Option<Outcome> {
         let code = match outcome {
             Outcome::Ended | Outcome::Exists => later::SPAWN,
             Outcome::UndoFailed => later::SAGA,
@@ -148,8 +153,12 @@ impl Scope<'_> {
             | Outcome::Answer
             | Outcome::Reject => return Some(outcome),
         };
-        let diagnostic = self.error(code, name.span(), format!("`{}` is not in this version", name.text()));
-        self.report(diagnostic);
+        // The effect that leads to it is reported already, if it stands here.
+        if !info.is_some_and(|info| info.unknown) {
+            let diagnostic =
+                self.error(code, name.span(), format!("`{}` is not in this version", name.text()));
+            self.report(diagnostic);
+        }
         None
     }
 

@@ -44,8 +44,6 @@ pub const NUMBER_RANGE: Code = Code(317);
 pub const TYPE_ARGUMENTS: Code = Code(318);
 /// A field that would hide the tag.
 pub const RESERVED_FIELD: Code = Code(319);
-/// A value whose type has no name.
-pub const CANNOT_STORE: Code = Code(320);
 
 /// What the codes mean.
 pub const ENTRIES: &[Entry] = &[
@@ -139,10 +137,5 @@ pub const ENTRIES: &[Entry] = &[
         code: RESERVED_FIELD,
         title: "field named `type`",
         explanation: "A variant, an error and a message are written as JSON with their name in `\"type\"`, so none of their fields can be called that.",
-    },
-    Entry {
-        code: CANNOT_STORE,
-        title: "type cannot be stored",
-        explanation: "What an outcome brings along as a whole (the fields of a message, of a refusal) has no type of its own. Use its fields.",
     },
 ];
