@@ -73,7 +73,7 @@ fn cases(text: &str) -> Vec<Case> {
             let (kind, body) = block.take().unwrap_or_default();
             match (kind.as_str(), cases.last_mut()) {
                 ("flow", _) => {
-                    cases.push(Case { name: heading.clone(), flow: body, diagnostics: Vec::new() })
+                    cases.push(Case { name: heading.clone(), flow: body, diagnostics: Vec::new() });
                 }
                 ("diagnostics", Some(case)) => case.diagnostics = body.lines().map(str::to_owned).collect(),
                 (kind, _) => panic!("{heading}: a block `{kind}` does not belong here"),
