@@ -219,7 +219,7 @@ impl Activity for AppendEffect {
             name: "append_effect".to_owned(),
             input: Tool::Append.input_schema(),
             output: Json::Null,
-            effect: "idempotent".to_owned(),
+            effect: "pure".to_owned(),
         }
     }
 
@@ -268,7 +268,7 @@ struct CalledEffect {
 #[async_trait::async_trait]
 impl Activity for CalledEffect {
     fn offer(&self) -> Offer {
-        Offer { name: "tool_effect".to_owned(), effect: "idempotent".to_owned(), ..Offer::default() }
+        Offer { name: "tool_effect".to_owned(), effect: "pure".to_owned(), ..Offer::default() }
     }
 
     async fn run(&self, task: TaskContext) -> Result<Done, Failure> {
