@@ -150,6 +150,8 @@ pub struct Effects {
     pub emits: Vec<Emit>,
     /// States that were entered, as paths.
     pub entered: Vec<String>,
+    /// Ids of messages that were taken by an arrow or discarded, unread before or just arrived.
+    pub handled: Vec<String>,
     /// Whether the run ended with this event.
     pub ended: bool,
 }

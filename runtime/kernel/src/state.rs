@@ -7,6 +7,7 @@
 mod activity;
 mod arrow;
 mod ask;
+mod audit;
 mod body;
 mod budget;
 mod cancel;
@@ -145,6 +146,14 @@ impl State {
                 Ok(effects)
             }
             Err(Stop::Diverged(expected, found)) => Err(diverged((expected, found))),
+            Err(Stop::Fault(_)) if matches!(event.kind, EventKind::Cancelled { .. }) => {
+                // Cleaning up is not possible, but stopping is.
+                let mut turn = Turn::new(&program, self.core.clone(), event);
+                turn.cancel_at_once();
+                let (core, effects) = turn.finish();
+                self.core = core;
+                Ok(effects)
+            }
             Err(Stop::Fault(fault)) => {
                 let blocked = turn.blocked(&fault);
                 self.core.blocked = Some(Arc::new(blocked));
@@ -283,11 +292,16 @@ impl State {
     /// Returns the path of the active states, such as `Act` or `Check/Review.Ask`; groups have no path of their own.
     #[must_use]
     pub fn path(&self) -> String {
-        let mut path = String::new();
-        let mut next = self.core.root;
+        let cleaning = self.core.cancelling.as_ref().and_then(|cancelling| cancelling.current);
+        let mut next = cleaning.or(self.core.root);
+        let first = next.and_then(|id| self.core.nodes.get(&id));
+        let mut path = match first.map(|node| &node.kind) {
+            Some(NodeKind::Flow(flow)) => flow.prefix.to_string(),
+            Some(NodeKind::Group(_)) | None => String::new(),
+        };
         while let Some(node) = next.and_then(|id| self.core.nodes.get(&id)) {
             let NodeKind::Flow(flow) = &node.kind else { break };
-            if !path.is_empty() {
+            if !path.is_empty() && !path.ends_with('.') {
                 path.push('/');
                 path.push_str(&self.program.flow(flow.flow).name);
                 path.push('.');

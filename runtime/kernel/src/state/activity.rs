@@ -56,7 +56,7 @@ impl<'m> Turn<'m> {
         id: OpId,
         name: &str,
         value: &Json,
-        cost: Option<&str>,
+        (attempt, cost): (Attempt, Option<&str>),
     ) -> Result<(), Stop> {
         let (_, activity) = self.named(id, Some(name))?;
         let reader =
@@ -64,7 +64,7 @@ impl<'m> Turn<'m> {
         let value = reader.read(&activity.result, value).map_err(|mismatch| {
             Stop::Diverged(format!("a result of {}", activity.name), mismatch.to_string())
         })?;
-        self.book(id, Cost::Reported(cost))?;
+        self.book(id, Cost::Reported(attempt, cost))?;
         Ok(self.complete_op(id, Completion::new(On::Ok, value))?)
     }
 
@@ -76,7 +76,16 @@ impl<'m> Turn<'m> {
             Work::Activity(work) => attempts_used(work, attempt),
             Work::Timer(_) | Work::Await(_) | Work::Ask(_) => 0,
         };
-        self.book(id, Cost::Reported(cost))?;
+        if let Work::Activity(work) = &op.work {
+            // A late answer ends a doubt, and the operation's deadline counts again if it waited.
+            if let Phase::Verifying(verifier) = work.phase {
+                self.close(verifier);
+            }
+            if op.due.is_none() && !work.expired {
+                self.set_due(id, Some(self.s.time.plus(activity.in_all_ms.unwrap_or(activity.within_ms))))?;
+            }
+        }
+        self.book(id, Cost::Reported(attempt, cost))?;
         self.edit_activity(id, |work| {
             work.last = Some(error.clone());
             work.begun = false;

@@ -11,7 +11,7 @@ use super::parts::{ActivityWork, NodeId, NodeKind, Work};
 use super::turn::{Task, Turn};
 use crate::eval::eval;
 use crate::fault::Fault;
-use crate::ids::OpId;
+use crate::ids::{Attempt, OpId};
 use crate::operation::Phase;
 use crate::value::Value;
 
@@ -104,7 +104,13 @@ impl Turn<'_> {
         let op = self.op(id)?;
         let Work::Activity(work) = &op.work else { return Ok(()) };
         let cost = match cost {
-            Cost::Reported(text) => text.and_then(crate::json::parse_decimal).unwrap_or_default(),
+            // A late answer of an attempt that counts as lost was paid for in full when it was lost.
+            Cost::Reported(attempt, _)
+                if self.costs(work).is_some() && (attempt != work.attempt || !work.reserved) =>
+            {
+                Decimal::ZERO
+            }
+            Cost::Reported(_, text) => text.and_then(crate::json::parse_decimal).unwrap_or_default(),
             Cost::Lost => self.costs(work).unwrap_or_default(),
         };
         self.release(id, work);
@@ -115,8 +121,8 @@ impl Turn<'_> {
 
 /// What is known of the cost of an attempt.
 pub(super) enum Cost<'a> {
-    /// What the worker said, if it did.
-    Reported(Option<&'a str>),
+    /// What the worker said of which attempt, if it did.
+    Reported(Attempt, Option<&'a str>),
     /// Nothing, because nobody answered.
     Lost,
 }

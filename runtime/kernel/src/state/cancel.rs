@@ -35,6 +35,12 @@ impl Turn<'_> {
         self.next_clean_up()
     }
 
+    /// Ends the run without cleaning up.
+    pub(super) fn cancel_at_once(&mut self) {
+        self.unblock();
+        self.end_run(Arc::new(Outcome::Cancelled));
+    }
+
     /// Stops all flow instances of a part of the tree, and lists those that want to clean up, innermost first.
     fn stop(&mut self, id: NodeId, left: &mut Vec<NodeId>) -> Result<(), Fault> {
         let node = self.node_mut(id)?;
@@ -57,7 +63,13 @@ impl Turn<'_> {
                     | Member::Failed(_)
                     | Member::Cut => None,
                 };
-                group.members.iter().filter_map(child).collect()
+                let children = group.members.iter().filter_map(child).collect();
+                let closed = |member: &Member| match member {
+                    Member::Op(_) => Member::Cut,
+                    other => other.clone(),
+                };
+                group.members = group.members.iter().map(closed).collect();
+                children
             }
         };
         for child in children {

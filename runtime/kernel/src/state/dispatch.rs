@@ -38,8 +38,8 @@ impl Turn<'_> {
                 self.env.config = Arc::clone(&self.s.config);
                 Ok(())
             }
-            EventKind::Done { op, activity, value, cost, .. } => {
-                self.done(*op, activity, value, cost.as_deref())
+            EventKind::Done { op, activity, attempt, value, cost } => {
+                self.done(*op, activity, value, (*attempt, cost.as_deref()))
             }
             EventKind::Failed { op, activity, attempt, error, retry_at, cost } => {
                 let cost = cost.as_deref();

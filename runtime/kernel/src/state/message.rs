@@ -121,6 +121,7 @@ impl Turn<'_> {
             .collect();
         for node in &listening {
             if self.deliver(*node, message, &typed)? {
+                self.effects.handled.push(id.to_owned());
                 return Ok(());
             }
         }
@@ -129,6 +130,7 @@ impl Turn<'_> {
             return if listening.is_empty() {
                 Err(Stop::Diverged(format!("a state that takes {name}"), "one that does not".to_owned()))
             } else {
+                self.effects.handled.push(id.to_owned());
                 Ok(())
             };
         }
@@ -185,12 +187,16 @@ impl Turn<'_> {
         self.env.spend(fitting.len())?;
         for (n, mail) in fitting {
             let message = MessageIx(mail.message);
-            if listens(self.program, &self.s, self.flow(id)?, message)
-                && self.deliver(id, message, &mail.value)?
-            {
-                self.drop_mail(n);
+            if !listens(self.program, &self.s, self.flow(id)?, message) {
+                continue;
+            }
+            // It is taken out first: the arrow may discard what is left.
+            self.drop_mail(n);
+            if self.deliver(id, message, &mail.value)? {
+                self.effects.handled.push(mail.id.clone());
                 return Ok(());
             }
+            self.put(n, (*mail).clone());
         }
         if self.s.closed && self.awaits_closed(id)?.is_some_and(|op| op.0 == self.s.last) {
             self.take_closed(id)?;
@@ -249,9 +255,16 @@ impl Turn<'_> {
     /// Drops the unread messages of a type.
     pub(super) fn discard(&mut self, flow: FlowIx, message: u32) {
         let fits = |mail: &Mail| mail.flow == flow && mail.message == message;
-        let dropped: Vec<_> = self.s.mail.iter().filter(|(_, mail)| fits(mail)).map(|(n, _)| *n).collect();
-        for n in dropped {
+        let dropped: Vec<_> = self
+            .s
+            .mail
+            .iter()
+            .filter(|(_, mail)| fits(mail))
+            .map(|(n, mail)| (*n, mail.id.clone()))
+            .collect();
+        for (n, id) in dropped {
             self.drop_mail(n);
+            self.effects.handled.push(id);
         }
     }
 }

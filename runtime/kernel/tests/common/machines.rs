@@ -177,3 +177,212 @@ pub(crate) fn fan_out(change: impl FnOnce(&mut Each)) -> Machine {
     machine.activities[0].unknown_holds = true;
     machine
 }
+
+/// So many attempts, then a person is waited for.
+pub(crate) fn held(attempts: u32) -> Machine {
+    let mut machine = retried(EffectClass::Idempotent, attempts);
+    machine.retries[0].then_hold = true;
+    machine
+}
+
+/// `work` is `once` and `look` tells whether it happened.
+pub(crate) fn verified() -> Machine {
+    let mut machine = retried(EffectClass::Once(Some(ActivityIx(1))), 3);
+    let verdict = Type::Verdict(Box::new(Type::Text));
+    machine.activities.push(activity("look", &[("x", Type::Int)], verdict, EffectClass::Pure));
+    machine
+}
+
+/// Regions: 0 work, 1 a message, 2 a question, 3 a nested fan-out.
+pub(crate) fn regions(join: Join) -> Machine {
+    let region = |name: &str, result, body| Region {
+        name: name.to_owned(),
+        result: Slot(result),
+        body,
+        yields: Vec::new(),
+    };
+    let inner = Each {
+        result: Slot(6),
+        ..each(list_of(vec![int(1), int(2)]), 1, EachBody::Do(ActivityIx(0), vec![local(1)], None))
+    };
+    let mut wait = region("b", 4, EachBody::Await(await_(&[0], within(50_000))));
+    wait.yields.push(Yield {
+        on: vec![Outcome::Message(MessageIx(0))],
+        payload: Payload::Own,
+        bind: Bind { whole: Some(Slot(7)), fields: Vec::new() },
+        guard: None,
+        value: get(payload(), "n"),
+    });
+    let parallel = Parallel {
+        regions: vec![
+            region("a", 3, EachBody::Do(ActivityIx(0), vec![int(0)], None)),
+            wait,
+            region("c", 5, EachBody::Ask(Box::new(ask("Well?", &[(1, "owner")])))),
+            region("d", 2, EachBody::Each(Box::new(inner))),
+        ],
+        join,
+        within: Some(within(100_000)),
+    };
+    let results =
+        || to_json(list_of(vec![to_json(local(3)), to_json(local(4)), to_json(local(5)), to_json(local(2))]));
+    let arrows = vec![
+        on(Outcome::Ok, end(results())),
+        on(Outcome::Failed, end(to_json(list_of(vec![get(payload(), "text")])))),
+        on(Outcome::Timeout, end(results())),
+    ];
+    let mut flow = flow("Regions", vec![state("Both", Effect::Parallel(Box::new(parallel)), arrows)]);
+    flow.messages = vec![message("Go", &[("n", Type::Int)], false)];
+    let mut machine = machine(vec![flow]);
+    machine.activities = vec![activity("work", &[("x", Type::Int)], Type::Text, EffectClass::Idempotent)];
+    machine
+}
+
+/// Timers beside a wait: `after`, `every`, a limit on age; counts ticks.
+pub(crate) fn timers() -> Machine {
+    let mut waiting = state("Waiting", Effect::Wait, vec![on(Outcome::Message(MessageIx(0)), go(1))]);
+    let mut every = timer(TimerKind::Every, ms(10_000), Goal::Stay);
+    every.acts = vec![add(0, int(1))];
+    waiting.timers = vec![every, timer(TimerKind::After, ms(60_000), go(1))];
+    let wait = Effect::Await(await_(&[0], within(30_000)));
+    let arrows = vec![
+        on(Outcome::Message(MessageIx(0)), Goal::Stay).act(add(0, int(100))),
+        on(Outcome::Timeout, end(to_json(data(0)))),
+    ];
+    let mut flow = flow("Timers", vec![waiting, state("Then", wait, arrows)]);
+    flow.messages = vec![message("Poke", &[], false)];
+    flow.data = vec![datum("ticks", Type::Int, int(0))];
+    flow.limits = vec![limit(Measure::Age, ms(300_000), end(to_json(text("too old"))))];
+    machine(vec![flow])
+}
+
+/// A question about an editable number, to two owners and an auditor; or one for a number.
+pub(crate) fn quorum(wanted: Option<Type>) -> Machine {
+    let mut question = ask("How many?", &[(2, "owner"), (1, "auditor")]);
+    if wanted.is_some() {
+        question.to.truncate(1);
+        question.to[0].count = 1;
+    } else {
+        question.show = Some(int(5));
+        question.shown = Type::Int;
+        question.editable = true;
+    }
+    question.answer = wanted;
+    let outcomes = [Outcome::Approve, Outcome::Answer, Outcome::Reject];
+    let mut arrows: Vec<_> = outcomes.map(|outcome| on(outcome, end(to_json(payload())))).into();
+    arrows.push(on(Outcome::Timeout, end(to_json(text("late")))));
+    machine(vec![flow("Quorum", vec![state("Ask", Effect::Ask(Box::new(question)), arrows)])])
+}
+
+/// A flow that runs another one; both clean up when cancelled, with `work(100)` and `work(200)`.
+pub(crate) fn clean_up() -> Machine {
+    let ended = || vec![on_all(&[Outcome::Ok, Outcome::Problem], end(to_json(text("clean"))))];
+    let clean = |x| state("Clean", do_(0, vec![int(x)]), ended());
+    let on_cancel = || Some(OnCancel { within_ms: 5_000, goal: go(1) });
+    let run = Effect::Run(FlowIx(1), Vec::new(), Some(within(40_000)), Some(Slot(0)));
+    let arrows = vec![on(Outcome::Ok, end(to_json(local(0)))), on(Outcome::Problem, end(to_json(payload())))];
+    let mut outer = flow("Outer", vec![state("Go", run, arrows), clean(200)]);
+    outer.on_cancel = on_cancel();
+    let work = state(
+        "Work",
+        do_(0, vec![int(1)]),
+        vec![on(Outcome::Ok, end(to_json(local(0)))), on(Outcome::Problem, Goal::Fail(error()))],
+    );
+    let mut inner = flow("Inner", vec![work, clean(100)]);
+    inner.on_cancel = on_cancel();
+    inner.raises = vec![TypeIx(0)];
+    let mut machine = machine(vec![outer, inner]);
+    let fields = vec![field("detail", Type::Text)];
+    machine.types = vec![TypeDef { name: "Broken".to_owned(), kind: TypeKind::Error(fields) }];
+    machine.activities = vec![activity("work", &[("x", Type::Int)], Type::Text, EffectClass::Idempotent)];
+    machine.activities[0].in_all_ms = Some(20_000);
+    machine.activities[0].within_ms = 5_000;
+    machine
+}
+
+fn error() -> Expr {
+    Expr::Variant(TypeIx(0), "Broken".to_owned(), vec![("detail".to_owned(), text("it broke"))])
+}
+
+/// Five calls of 0.40 each against a limit of 1.00.
+pub(crate) fn budget() -> Machine {
+    let mut machine = fan_out(|each| {
+        each.at_most = int(5);
+        each.keep_going = true;
+    });
+    machine.activities[0].costs = Some("0.40".to_owned());
+    machine.activities[0].effect = EffectClass::Idempotent;
+    machine.flows[0].limits =
+        vec![limit(Measure::Cost, decimal("1.00"), end(to_json(text("too expensive"))))];
+    machine
+}
+
+/// Adds numbers until they no longer fit; `also` notes each.
+pub(crate) fn adder() -> Machine {
+    let added = on(Outcome::Message(MessageIx(0)), Goal::Stay)
+        .act(add(0, get(payload(), "n")))
+        .act(Act::AlsoDo(ActivityIx(0), vec![get(payload(), "n")]))
+        .act(Act::Emit(data(0)));
+    let wait = Await { closed: true, ..await_(&[0, 1], Wait::Forever) };
+    let over = on_all(&[Outcome::Closed, Outcome::Message(MessageIx(1))], end(to_json(data(0))));
+    let mut flow = flow("Adder", vec![state("Add", Effect::Await(wait), vec![added, over])]);
+    flow.messages = vec![message("Add", &[("n", Type::Int)], false), message("Enough", &[], false)];
+    flow.data = vec![datum("total", Type::Int, int(0))];
+    let mut machine = machine(vec![flow]);
+    machine.activities = vec![activity("note", &[("x", Type::Int)], Type::Nothing, EffectClass::Idempotent)];
+    machine
+}
+
+/// Every machine with an input, by name.
+pub(crate) fn all() -> Vec<(&'static str, Machine, serde_json::Value)> {
+    let x = || serde_json::json!({"x": 3});
+    let xs = || serde_json::json!({"xs": [1, 2, 3, 4, 5]});
+    let none = || serde_json::json!({});
+    let done = |count: i64| {
+        let first = Expr::Fold(
+            Fold::Count,
+            Box::new(ForIn {
+                item: Slot(5),
+                key: None,
+                over: local(3),
+                cond: Some(cond(Expr::Is(Box::new(local(5)), "Done".to_owned(), Vec::new()))),
+            }),
+            Box::new(local(5)),
+        );
+        Some(cond(bin(BinaryOp::Ge, first, int(count))))
+    };
+    vec![
+        ("pure", retried(EffectClass::Pure, 3), x()),
+        ("idempotent", one(EffectClass::Idempotent), x()),
+        ("once", retried(EffectClass::Once(None), 2), x()),
+        ("held", held(1), x()),
+        ("verified", verified(), x()),
+        ("agent", agent(), serde_json::json!({"task": "t"})),
+        ("each", fan_out(|_| {}), xs()),
+        ("each keep going", fan_out(|each| each.keep_going = true), xs()),
+        (
+            "each until",
+            fan_out(|each| {
+                each.until = done(2);
+            }),
+            xs(),
+        ),
+        (
+            "each draining",
+            fan_out(|each| {
+                each.until = done(1);
+                each.draining = true;
+                each.within = Some(within(50_000));
+            }),
+            xs(),
+        ),
+        ("all regions", regions(Join::All), none()),
+        ("two regions", regions(Join::Count(2)), none()),
+        ("one region", regions(Join::Region(1)), none()),
+        ("timers", timers(), none()),
+        ("quorum", quorum(None), none()),
+        ("wanted", quorum(Some(Type::Int)), none()),
+        ("clean up", clean_up(), none()),
+        ("budget", budget(), xs()),
+        ("adder", adder(), none()),
+    ]
+}
