@@ -1,1 +1,207 @@
-//! Messages, questions, cancels.
+//! Nothing leaves before its event is durable, and every crash ends in the calm result.
+
+use outlast_protocol::Code;
+use outlast_protocol::worker::ReceiptStatus::{Accepted, Retry};
+use outlast_store::{FailedSync, MemoryStore, Side};
+use serde_json::{Value as Json, json};
+
+use super::world::{FLOWS, START, World, code, start};
+
+#[tokio::test]
+async fn a_start_is_answered_when_it_is_durable() {
+    let world = World::new().await;
+    world.store.hold(Side::BeforeSync);
+    let engine = world.engine.clone();
+    let starting = tokio::spawn(async move { engine.start(start("r", "Two", json!({ "x": 1 })), "t").await });
+    world.wait_until_held().await;
+    world.turn().await;
+    assert!(!starting.is_finished() && !world.synced("r", 1));
+    world.store.release();
+    starting.await.unwrap().unwrap();
+    assert!(world.synced("r", 1));
+}
+
+#[tokio::test]
+async fn a_once_attempt_is_handed_out_when_its_beginning_is_durable() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    world.start("r", "Pay", json!({ "x": 1 })).await;
+    world.store.hold(Side::BeforeSync);
+    let polling = tokio::spawn(async move { (worker.task().await, worker) });
+    world.wait_until_held().await;
+    world.turn().await;
+    assert!(!polling.is_finished(), "handed out before its beginning is durable");
+    world.store.release();
+    let (task, worker) = polling.await.unwrap();
+    assert!(world.synced("r", 2));
+    assert_eq!(task.effect, "once");
+    assert_eq!(worker.done(&task, json!("paid")).await, Accepted);
+    assert_eq!(world.kinds("r").await, ["started", "begun", "done"]);
+}
+
+#[tokio::test]
+async fn reads_and_streams_show_nothing_that_is_not_durable() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    world.start("r", "Two", json!({ "x": 1 })).await;
+    let task = worker.task().await;
+    let mut watch = world.engine.watch("r", Some("r/1.9")).await.unwrap();
+    world.store.hold(Side::BeforeSync);
+    let reporting = tokio::spawn(async move { worker.done(&task, json!(2)).await });
+    world.wait_until_held().await;
+    let engine = world.engine.clone();
+    let reading = tokio::spawn(async move { engine.get("r").await });
+    let frame = tokio::spawn(async move { watch.next().await });
+    world.turn().await;
+    assert!(!reading.is_finished() && !frame.is_finished() && !reporting.is_finished());
+    assert_eq!(world.kinds("r").await, ["started"]);
+    world.store.release();
+    assert_eq!(reading.await.unwrap().unwrap().state, "Put");
+    assert_eq!(frame.await.unwrap().unwrap().data["value"], json!("looked"));
+    assert_eq!(reporting.await.unwrap(), Accepted);
+}
+
+/// What a small run leaves behind: its result, and how often each activity was carried out to its end.
+async fn drive(mut world: World, crash: Option<(u64, Side)>) -> (Json, Vec<String>) {
+    let mut finished: Vec<String> = Vec::new();
+    if let Some((commits, side)) = crash {
+        world.store.crash_at(commits, side);
+    }
+    for _ in 0..20 {
+        match step(&world, &mut finished).await {
+            Some(value) => return (value, finished),
+            None => world = world.crash().await,
+        }
+    }
+    panic!("the run does not end");
+}
+
+/// Drives the run as far as the process lives; none when it died.
+async fn step(world: &World, finished: &mut Vec<String>) -> Option<Json> {
+    let dead = world.engine.failed();
+    let driving = async {
+        world.try_start("r", "Two", json!({ "x": 1 })).await.ok()?;
+        // Each life has workers of its own; those of the last one died with it.
+        let worker = world.try_worker(&format!("w{}", finished.len()), "boot").await?;
+        loop {
+            let view = world.engine.get("r").await.ok()?;
+            if let Some(outcome) = view.outcome {
+                return outcome.value;
+            }
+            for task in worker.poll(0).await.ok()? {
+                let (value, name) = (task.input["x"].as_i64().unwrap_or(0) + 1, task.activity.clone());
+                if worker.try_done(&task, json!(value)).await == Some(Accepted) {
+                    finished.push(name);
+                }
+            }
+            world.advance(100).await;
+        }
+    };
+    tokio::select! {
+        value = driving => value,
+        _ = dead => None,
+    }
+}
+
+#[tokio::test]
+async fn every_crash_point_ends_in_the_calm_result() {
+    let calm = drive(World::new().await, None).await;
+    assert_eq!(calm, (json!(3), vec!["look".to_owned(), "put".to_owned()]));
+    for commits in 0..8 {
+        for side in [Side::BeforeSync, Side::AfterSync] {
+            let (value, finished) = drive(World::new().await, Some((commits, side))).await;
+            assert_eq!(value, calm.0, "{commits} {side:?}");
+            for name in ["look", "put"] {
+                let count = finished.iter().filter(|done| *done == name).count();
+                assert!(count <= 1, "{name} was accepted {count} times: {commits} {side:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_failed_sync_is_fatal_and_acknowledges_nothing() {
+    for outcome in [FailedSync::Lost, FailedSync::Written] {
+        let world = World::new().await;
+        world.store.fail_next_sync(outcome);
+        assert_eq!(code(world.try_start("r", "Two", json!({ "x": 1 })).await), Code::Internal);
+        assert!(world.engine.failed().await.contains("sync"));
+        assert!(world.try_start("s", "Two", json!({ "x": 1 })).await.is_err());
+        assert_eq!(world.engine.status()["ready"], json!(false));
+        let world = world.crash().await;
+        let existing = world.try_start("r", "Two", json!({ "x": 1 })).await.unwrap().1;
+        assert_eq!(existing, outcome == FailedSync::Written);
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_and_keeps_what_is_there() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    world.start("r", "Two", json!({ "x": 1 })).await;
+    let task = worker.task().await;
+    world.store.fill_disk();
+    assert_eq!(code(world.try_start("s", "Two", json!({ "x": 1 })).await), Code::DiskFull);
+    assert_eq!(worker.done(&task, json!(2)).await, Retry);
+    assert_eq!(world.view("r").await.events, 1);
+    world.store.empty_disk();
+    world.advance(2_000).await;
+    assert_eq!(worker.done(&task, json!(2)).await, Accepted);
+    let task = worker.task().await;
+    assert_eq!(worker.done(&task, json!(3)).await, Accepted);
+    assert_eq!(world.value("r").await, json!(3));
+    world.start("s", "Two", json!({ "x": 1 })).await;
+}
+
+#[tokio::test]
+async fn a_result_outlives_the_process() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    world.start("r", "Two", json!({ "x": 1 })).await;
+    let task = worker.task().await;
+    worker.done(&task, json!(2)).await;
+    let task = worker.task().await;
+    worker.done(&task, json!(3)).await;
+    let before = world.view("r").await;
+    let world = world.crash().await;
+    assert_eq!(world.view("r").await, before);
+    assert_eq!(world.engine.list(outlast_store::Filter::default()).await.unwrap().items, [before]);
+    assert_eq!(world.engine.flows().unwrap().len(), 6, "flows need no second deployment");
+}
+
+#[tokio::test]
+async fn a_run_is_read_back_from_its_snapshot() {
+    let world = World::over(
+        MemoryStore::new(),
+        std::sync::Arc::new(outlast_runtime::engine::ManualClock::new(START)),
+    )
+    .await;
+    world.deploy(FLOWS).await;
+    world.start("r", "Chat", json!({ "topic": "a" })).await;
+    let long = "x".repeat(200);
+    for _ in 0..200 {
+        world.say("r", "Say", json!({ "text": long })).await.unwrap();
+    }
+    use outlast_store::Store as _;
+    let run = outlast_kernel::ids::RunId::new("r").unwrap();
+    let (after, _) = world.store.snapshot(&run).unwrap().expect("there is a snapshot");
+    assert!(after.0 >= 64, "{after}");
+    let world = world.crash().await;
+    world.say("r", "closed", Json::Null).await.unwrap();
+    assert_eq!(world.value("r").await.as_str().unwrap().len(), 1 + 200 * 201);
+    let all = super::world::frames(&world.engine, "r", Some("r/0.0")).await;
+    let emits = all.iter().filter(|frame| frame.event == outlast_protocol::run::FrameKind::Emit);
+    assert_eq!(emits.count(), 200);
+}
+
+#[tokio::test]
+async fn shutting_down_keeps_what_was_taken_and_writes_no_event() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    world.start("r", "Two", json!({ "x": 1 })).await;
+    let _task = worker.task().await;
+    world.engine.shutdown().await;
+    assert_eq!(code(world.try_start("s", "Two", json!({ "x": 1 })).await), Code::NotReady);
+    let world = world.crash().await;
+    assert_eq!(world.kinds("r").await, ["started"]);
+}

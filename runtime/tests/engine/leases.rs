@@ -1,1 +1,181 @@
-//! Messages, questions, cancels.
+//! Slow, silent and lost workers.
+
+use outlast_protocol::Code;
+use outlast_protocol::worker::ReceiptStatus::{Accepted, Superseded};
+use outlast_protocol::worker::{OutcomeKind, Poll, StoppedWhy};
+use serde_json::json;
+
+use super::world::{World, code};
+
+#[tokio::test]
+async fn a_silent_worker_loses_its_tasks_after_a_whole_lease() {
+    let world = World::new().await;
+    let lost = world.worker("lost").await;
+    world.start("r", "Two", json!({ "x": 1 })).await;
+    let first = lost.task().await;
+    world.advance(29_000).await;
+    let worker = world.worker("w").await;
+    assert!(worker.tasks().await.is_empty());
+    world.advance(1_000).await;
+    let second = worker.task().await;
+    assert_eq!((second.attempt, &second.key), (2, &first.key));
+    assert_eq!(world.kinds("r").await, ["started", "lost"]);
+    assert_eq!(code(lost.poll(0).await), Code::NotFound, "its session is gone");
+
+    // What it did nevertheless counts, because the operation is open.
+    let (lost, registered) = world.worker_again("lost", "lost-boot", vec![first.token.clone()]).await;
+    assert_eq!(registered.drop, std::slice::from_ref(&first.token));
+    assert_eq!(lost.done(&first, json!(2)).await, Accepted);
+    assert_eq!(worker.stops().await, std::slice::from_ref(&second.token), "the other one must stop");
+    assert_eq!(worker.done(&second, json!(2)).await, Superseded);
+}
+
+#[tokio::test]
+async fn any_call_renews_the_lease() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    world.start("r", "Pay", json!({ "x": 1 })).await;
+    let task = worker.task().await;
+    for _ in 0..5 {
+        world.advance(20_000).await;
+        worker.stops().await;
+    }
+    assert_eq!(worker.done(&task, json!("paid")).await, Accepted);
+}
+
+#[tokio::test]
+async fn a_task_that_its_worker_does_not_name_for_a_lease_is_lost() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    world.start("a", "Two", json!({ "x": 1 })).await;
+    world.start("b", "Two", json!({ "x": 1 })).await;
+    let tasks = worker.tasks().await;
+    assert_eq!(tasks.len(), 2);
+    // The answer with the second one never arrived.
+    for _ in 0..2 {
+        world.advance(15_000).await;
+        worker.progress(&[(&tasks[0], None)]).await;
+    }
+    world.advance(1).await;
+    let again = worker.task().await;
+    assert_eq!((&again.run, again.attempt), (&tasks[1].run, 2));
+}
+
+#[tokio::test]
+async fn a_worker_whose_process_ended_loses_its_tasks_at_once() {
+    let world = World::new().await;
+    let gone = world.worker("gone").await;
+    world.start("r", "Two", json!({ "x": 1 })).await;
+    world.start("p", "Pay", json!({ "x": 1 })).await;
+    assert_eq!(gone.tasks().await.len(), 2);
+    world.engine.worker_gone("gone-boot").await;
+    let worker = world.worker("w").await;
+    let again = worker.task().await;
+    assert_eq!((again.run.as_str(), again.attempt), ("r", 2));
+    assert_eq!(world.value("p").await, json!("unknown"), "a payment is not made again blindly");
+}
+
+#[tokio::test]
+async fn an_attempt_over_its_time_is_stopped_and_retried_when_its_worker_says_so() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    world.start("r", "Slow", json!({ "x": 1 })).await;
+    let task = worker.task().await;
+    assert_eq!(task.budget_ms, Some(10_000));
+    for _ in 0..3 {
+        world.advance(3_000).await;
+        worker.progress(&[(&task, None)]).await;
+    }
+    assert!(worker.stops().await.is_empty());
+    world.advance(1_000).await;
+    assert_eq!(worker.stops().await, std::slice::from_ref(&task.token));
+    assert!(worker.tasks().await.is_empty(), "never beside the old attempt");
+    let stopped = OutcomeKind::Stopped { why: StoppedWhy::Timeout };
+    assert_eq!(worker.report(&task, stopped).await, Accepted);
+    world.advance(2_000).await;
+    assert_eq!(worker.task().await.attempt, 2);
+}
+
+#[tokio::test]
+async fn silence_counts_as_a_timeout() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    world.start("r", "Slow", json!({ "x": 1 })).await;
+    let task = worker.task().await;
+    assert!(task.heartbeat_ms <= 2_000, "{}", task.heartbeat_ms);
+    world.advance(4_000).await;
+    assert_eq!(worker.stops().await, std::slice::from_ref(&task.token));
+    // It never says that it stopped: the attempt counts as lost a lease later.
+    for _ in 0..3 {
+        world.advance(10_000).await;
+        worker.stops().await;
+    }
+    world.advance(2_000).await;
+    assert_eq!(worker.task().await.attempt, 2);
+}
+
+#[tokio::test]
+async fn a_poll_that_is_dropped_leaves_no_task_behind() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    for (flow, kinds) in [("Two", vec!["started"]), ("Pay", vec!["started", "begun", "void"])] {
+        world.start(flow, flow, json!({ "x": 1 })).await;
+        world.store.hold(outlast_store::Side::BeforeSync);
+        let engine = world.engine.clone();
+        let session = worker.session.clone();
+        let polling = tokio::spawn(async move {
+            engine.poll(Poll { session, max: 1, wait_ms: 60_000, leaving: false }).await
+        });
+        world.turn().await;
+        polling.abort();
+        let _ = polling.await;
+        world.store.release();
+        world.settle().await;
+        assert_eq!(world.kinds(flow).await, kinds);
+        let again = worker.tasks().await;
+        assert!(again.iter().any(|task| task.run == flow) || flow == "Two", "{flow}: {again:?}");
+        for task in again {
+            worker.done(&task, json!("x")).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_drops_what_is_queued_and_stops_what_is_in_hand() {
+    let world = World::new().await;
+    let mut one = super::world::register("w", "b", Vec::new());
+    one.concurrency = 1;
+    let session = world.engine.register(one).await.unwrap().session;
+    let worker = super::world::Worker { engine: world.engine.clone(), session };
+    world.start("r", "Many", json!({ "xs": [1, 2] })).await;
+    let task = worker.task().await;
+    let engine = world.engine.clone();
+    let control = {
+        let session = worker.session.clone();
+        tokio::spawn(async move { engine.control(&session, 60_000).await })
+    };
+    world.settle().await;
+    world.engine.cancel("r", "ann").await.unwrap();
+    assert_eq!(control.await.unwrap().unwrap().cancel, std::slice::from_ref(&task.token));
+    assert_eq!(world.view("r").await.outcome.unwrap().kind, "cancelled");
+    let stopped = OutcomeKind::Stopped { why: StoppedWhy::Cancelled };
+    assert_eq!(worker.report(&task, stopped).await, Accepted);
+    assert!(worker.tasks().await.is_empty(), "nothing of it is left in the queue");
+    assert_eq!(code(world.engine.cancel("r", "ann").await), Code::RunEnded);
+    assert_eq!(world.engine.status()["waiting"], json!(0));
+    assert_eq!(world.engine.status()["in_hand"], json!(0));
+}
+
+#[tokio::test]
+async fn a_worker_that_leaves_gets_nothing_more_and_is_forgotten() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    let leave = || Poll { session: worker.session.clone(), max: 1, wait_ms: 0, leaving: true };
+    world.start("r", "Two", json!({ "x": 1 })).await;
+    let task = worker.task().await;
+    assert!(world.engine.poll(leave()).await.unwrap().tasks.is_empty());
+    assert_eq!(worker.done(&task, json!(2)).await, Accepted);
+    assert!(world.engine.poll(leave()).await.unwrap().tasks.is_empty());
+    assert_eq!(code(worker.poll(0).await), Code::NotFound);
+    assert_eq!(world.waits_for("r").await, "worker");
+}

@@ -12,8 +12,8 @@ use outlast_protocol::worker::{
 };
 use outlast_protocol::{ApiError, Code};
 use outlast_runtime::engine::{Clock, DeployError, Engine, ManualClock, Options};
-use outlast_store::{MemoryStore, Side};
-use serde_json::{Value as Json, json};
+use outlast_store::MemoryStore;
+use serde_json::Value as Json;
 
 /// A moment in 2027, as good as any.
 pub(crate) const START: Millis = Millis(1_800_000_000_000);
@@ -161,14 +161,23 @@ impl World {
         self.settle().await;
     }
 
-    /// Lets everything that can go on go on.
+    /// Lets everything that can go on go on: to the disk and back, twice, because one step may cause another.
     pub(crate) async fn settle(&self) {
+        for round in 0..2 {
+            self.turn().await;
+            let record = serde_json::json!({ "round": round, "now": self.clock.now() });
+            if self.engine.put_profile("settle", record).await.is_err() {
+                return; // The process died; nothing goes on.
+            }
+        }
+        self.turn().await;
+    }
+
+    /// Gives every task of this thread several turns, without waiting for the disk.
+    pub(crate) async fn turn(&self) {
         for _ in 0..50 {
             tokio::task::yield_now().await;
         }
-        // Reads wait for all that is on its way, so one question to each shard is enough to see the end of it.
-        let _ = self.engine.get("nobody").await;
-        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 
     pub(crate) async fn worker(&self, name: &str) -> Worker {
@@ -185,6 +194,18 @@ impl World {
         let registered = self.engine.register(register(name, boot, holding)).await.expect("it registers");
         let worker = Worker { engine: self.engine.clone(), session: registered.session.clone() };
         (worker, registered)
+    }
+
+    /// Registers a worker if the process lives.
+    pub(crate) async fn try_worker(&self, name: &str, boot: &str) -> Option<Worker> {
+        let registered = self.engine.register(register(name, boot, Vec::new())).await.ok()?;
+        Some(Worker { engine: self.engine.clone(), session: registered.session })
+    }
+
+    /// Waits, aside, until a commit of the store is held.
+    pub(crate) async fn wait_until_held(&self) {
+        let store = self.store.clone();
+        tokio::task::spawn_blocking(move || store.wait_until_held()).await.expect("it is held");
     }
 
     /// Tells whether a sync made event `n` of a run durable.
@@ -257,6 +278,13 @@ impl Worker {
         self.report(task, done(value)).await
     }
 
+    /// Reports if the process lives.
+    pub(crate) async fn try_done(&self, task: &Task, value: Json) -> Option<ReceiptStatus> {
+        let results = vec![Outcome { token: task.token.clone(), kind: done(value) }];
+        let report = Report { session: self.session.clone(), results };
+        self.engine.report(report).await.ok().map(|reported| reported.results[0].status)
+    }
+
     pub(crate) async fn fails(&self, task: &Task, kind: &str) -> ReceiptStatus {
         let error =
             TaskError { kind: kind.into(), text: "no".into(), retryable: true, ..TaskError::default() };
@@ -297,18 +325,6 @@ pub(crate) async fn frames(engine: &Engine, run: &str, after: Option<&str>) -> V
     frames
 }
 
-/// Waits, aside, until a commit of the store is held.
-pub(crate) async fn held(store: &MemoryStore, side: Side, act: impl FnOnce()) {
-    store.hold(side);
-    act();
-    let store = store.clone();
-    tokio::task::spawn_blocking(move || store.wait_until_held()).await.expect("it is held");
-}
-
 pub(crate) fn approve() -> outlast_protocol::requests::Answer {
     outlast_protocol::requests::Answer { choice: "approve".into(), ..Default::default() }
-}
-
-pub(crate) fn nothing() -> Json {
-    json!({})
 }
