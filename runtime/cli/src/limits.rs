@@ -32,3 +32,18 @@ pub(crate) const FIRST_WAIT_MS: u64 = 2_000;
 
 /// Milliseconds between two looks at a run that did not need to be waited for.
 pub(crate) const AGAIN_MS: u64 = 50;
+
+/// Lines of a conversation that are shown when it is found again.
+pub(crate) const TRANSCRIPT_LINES: usize = 60;
+
+/// Runs that are named when a conversation begins.
+pub(crate) const FOUND_RUNS_MAX: usize = 5;
+
+/// Milliseconds between looks at a run that says nothing: what it waits for changes without a word.
+pub(crate) const LOOK_MS: u64 = 1_000;
+
+/// Milliseconds within which a second Esc or Ctrl-C means to leave.
+pub(crate) const TWICE_MS: u64 = 2_000;
+
+/// Lines that were read and wait to be said.
+pub(crate) const LINES_MAX: usize = 64;

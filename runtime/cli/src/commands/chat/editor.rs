@@ -1,0 +1,211 @@
+//! The line that a person edits: text, cursor, history.
+
+use super::keys::Key;
+use super::width::width_of;
+
+/// Lines of the history that are kept.
+const HISTORY_MAX: usize = 200;
+
+/// A line in the making.
+#[derive(Debug, Default)]
+pub(super) struct Editor {
+    text: Vec<char>,
+    /// Where the next character goes.
+    at: usize,
+    history: Vec<String>,
+    /// The line of the history that is shown, counted from the newest; 0: the new one.
+    back: usize,
+    /// The new line, while a line of the history is shown.
+    kept: Vec<char>,
+}
+
+/// What a key did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Edited {
+    /// The line may have changed.
+    Changed,
+    /// The line is finished.
+    Line(String),
+    /// The key is not the editor's.
+    Other(Key),
+}
+
+impl Editor {
+    /// Whether nothing is typed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Drops what is typed.
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        (self.at, self.back) = (0, 0);
+    }
+
+    /// Puts text in front of what is typed: a message that came back.
+    pub(super) fn put(&mut self, text: &str) {
+        let rest = std::mem::take(&mut self.text);
+        self.text = text.chars().chain(if rest.is_empty() { None } else { Some('\n') }).chain(rest).collect();
+        self.at = self.text.len();
+    }
+
+    /// Takes a key.
+    pub(super) fn press(&mut self, key: Key) -> Edited {
+        match key {
+            Key::Text(text) => self.insert(text.chars()),
+            Key::NewLine => self.insert(std::iter::once('\n')),
+            Key::Enter => return Edited::Line(self.finish()),
+            Key::Backspace if self.at > 0 => {
+                self.at -= 1;
+                self.text.remove(self.at);
+            }
+            Key::Delete if self.at < self.text.len() => {
+                self.text.remove(self.at);
+            }
+            Key::Backspace | Key::Delete => {}
+            Key::Left | Key::Control('b') => self.at = self.at.saturating_sub(1),
+            Key::Right | Key::Control('f') => self.at = (self.at + 1).min(self.text.len()),
+            Key::Home | Key::Control('a') => self.at = 0,
+            Key::End | Key::Control('e') => self.at = self.text.len(),
+            Key::Control('k') => self.text.truncate(self.at),
+            Key::Control('u') => {
+                self.text.drain(..self.at);
+                self.at = 0;
+            }
+            Key::Control('w') => self.delete_word(),
+            Key::Up | Key::Control('p') => self.recall(self.back + 1),
+            Key::Down | Key::Control('n') => self.recall(self.back.saturating_sub(1)),
+            Key::Escape | Key::TakeBack | Key::Control(_) => return Edited::Other(key),
+        }
+        Edited::Changed
+    }
+
+    fn insert(&mut self, text: impl Iterator<Item = char>) {
+        for c in text {
+            self.text.insert(self.at, c);
+            self.at += 1;
+        }
+    }
+
+    fn finish(&mut self) -> String {
+        let line: String = self.text.iter().collect();
+        self.clear();
+        if !line.trim().is_empty() && self.history.last() != Some(&line) {
+            self.history.push(line.clone());
+            if self.history.len() > HISTORY_MAX {
+                self.history.remove(0);
+            }
+        }
+        line
+    }
+
+    fn delete_word(&mut self) {
+        let is_space = |at: usize| self.text[at - 1].is_whitespace();
+        let mut from = self.at;
+        while from > 0 && is_space(from) {
+            from -= 1;
+        }
+        while from > 0 && !is_space(from) {
+            from -= 1;
+        }
+        self.text.drain(from..self.at);
+        self.at = from;
+    }
+
+    fn recall(&mut self, back: usize) {
+        if back == self.back || back > self.history.len() {
+            return;
+        }
+        if self.back == 0 {
+            self.kept = self.text.clone();
+        }
+        self.text = match back {
+            0 => std::mem::take(&mut self.kept),
+            back => self.history[self.history.len() - back].chars().collect(),
+        };
+        (self.back, self.at) = (back, self.text.len());
+    }
+
+    /// Returns the part of the line around the cursor that fits into some columns, and the cursor's column in it.
+    pub(super) fn window(&self, columns: usize) -> (String, usize) {
+        let shown: Vec<char> = self.text.iter().map(|c| visible(*c)).collect();
+        let mut from = 0;
+        while from < self.at && width_of(shown[from..self.at].iter().copied()) >= columns {
+            from += 1;
+        }
+        let (mut window, mut width) = (String::new(), 0);
+        for c in &shown[from..] {
+            width += width_of(std::iter::once(*c));
+            if width > columns {
+                break;
+            }
+            window.push(*c);
+        }
+        (window, width_of(shown[from..self.at].iter().copied()))
+    }
+}
+
+/// Shows a character in one line.
+fn visible(c: char) -> char {
+    match c {
+        '\n' => '⏎',
+        c if c.is_control() => '�',
+        c => c,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(keys: &[Key]) -> Editor {
+        let mut editor = Editor::default();
+        for key in keys {
+            editor.press(key.clone());
+        }
+        editor
+    }
+
+    fn text(text: &str) -> Key {
+        Key::Text(text.to_owned())
+    }
+
+    #[test]
+    fn keys_edit_the_line() {
+        for (keys, expected) in [
+            (vec![text("ab"), Key::Left, text("x")], ("axb", 2)),
+            (vec![text("ab"), Key::Backspace], ("a", 1)),
+            (vec![text("ab"), Key::Home, Key::Delete], ("b", 0)),
+            (vec![Key::Backspace, Key::Delete, Key::Left, Key::Right], ("", 0)),
+            (vec![text("one two  "), Key::Control('w')], ("one ", 4)),
+            (vec![text("abc"), Key::Left, Key::Control('u')], ("c", 0)),
+            (vec![text("abc"), Key::Left, Key::Control('k')], ("ab", 2)),
+            (vec![text("a"), Key::NewLine, text("b")], ("a⏎b", 3)),
+            (vec![text("old"), Key::Enter, text("new"), Key::Up], ("old", 3)),
+            (vec![text("old"), Key::Enter, text("new"), Key::Up, Key::Up, Key::Down], ("new", 3)),
+        ] {
+            let (window, cursor) = typed(&keys).window(80);
+            assert_eq!((window.as_str(), cursor), expected, "{keys:?}");
+        }
+    }
+
+    #[test]
+    fn the_window_holds_the_cursor() {
+        let editor = typed(&[text("0123456789")]);
+        assert_eq!(editor.window(5), ("6789".to_owned(), 4));
+        let editor = typed(&[text("0123456789"), Key::Home]);
+        assert_eq!(editor.window(5), ("01234".to_owned(), 0));
+        let editor = typed(&[text("日本語")]);
+        assert_eq!(editor.window(5), ("本語".to_owned(), 4));
+    }
+
+    #[test]
+    fn a_message_that_came_back_stands_before_what_is_typed() {
+        let mut editor = typed(&[text("new")]);
+        editor.put("old");
+        assert_eq!(editor.window(80).0, "old⏎new");
+        assert_eq!(editor.press(Key::Enter), Edited::Line("old\nnew".to_owned()));
+        assert!(editor.is_empty());
+        assert_eq!(editor.press(Key::Escape), Edited::Other(Key::Escape));
+    }
+}

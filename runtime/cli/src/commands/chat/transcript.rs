@@ -1,0 +1,144 @@
+//! A run's events as a conversation: what was said, what was called, what went wrong.
+//!
+//! Invariant: pure; works for any flow, and knows more of values that look like those of a conversation: calls and their answers.
+
+use serde_json::Value;
+
+use super::screen::Tone;
+use crate::show;
+
+/// Lines of an answer that are shown of a tool.
+const ANSWER_LINES: usize = 3;
+
+/// Something to print.
+pub(super) type Line = (Tone, String);
+
+/// Returns what an event adds to the conversation.
+pub(super) fn lines(event: &Value) -> Vec<Line> {
+    let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
+    let by = text("by");
+    match text("kind") {
+        "emit" => vec![(Tone::Said, show::value(&event["value"]))],
+        "started" => started(&event["input"]),
+        "message" => vec![(Tone::Aside, format!("> {}", message(text("type"), &event["value"])))],
+        "done" => done(text("activity"), &event["value"]),
+        "failed" => failed(text("activity"), event),
+        "lost" => vec![(Tone::Aside, format!("! an attempt was lost ({})", text("why").replace('_', " ")))],
+        "answered" => {
+            let note = event.get("note").map(|note| format!(": {}", show::short(note))).unwrap_or_default();
+            vec![(Tone::Aside, format!("  {} by {by}{note}", past(text("choice"))))]
+        }
+        "settled" => vec![(Tone::Aside, format!("  operation {} settled: {}", text("op"), text("verdict")))],
+        "cancelled" | "terminated" => vec![(Tone::Loud, format!("{} by {by}", text("kind")))],
+        "withdrawn" => vec![(Tone::Aside, "  a message was taken back".to_owned())],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns what a model said beside its calls.
+fn spoken(value: &Value) -> Option<&str> {
+    value.pointer("/message/text").and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+fn started(input: &Value) -> Vec<Line> {
+    match input.get("task").and_then(Value::as_str) {
+        Some(task) => vec![(Tone::Aside, format!("> {task}"))],
+        None => Vec::new(),
+    }
+}
+
+fn message(name: &str, value: &Value) -> String {
+    match value.get("text").and_then(Value::as_str) {
+        Some(text) => text.to_owned(),
+        None if value.as_object().is_none_or(serde_json::Map::is_empty) => format!("({name})"),
+        None => format!("({name}) {}", show::short(value)),
+    }
+}
+
+fn done(activity: &str, value: &Value) -> Vec<Line> {
+    if let Some(calls) = value.get("calls").and_then(Value::as_array) {
+        let said = spoken(value).map(|text| (Tone::Said, text.to_owned()));
+        return said.into_iter().chain(calls.iter().map(|call| (Tone::Aside, call_line(call)))).collect();
+    }
+    let (Some(ok), Some(text)) =
+        (value.get("ok").and_then(Value::as_bool), value.get("text").and_then(Value::as_str))
+    else {
+        return Vec::new();
+    };
+    let mut lines: Vec<&str> = text.lines().take(ANSWER_LINES + 1).collect();
+    let more = text.lines().count().saturating_sub(ANSWER_LINES);
+    lines.truncate(ANSWER_LINES);
+    let mut answer = format!("  {} {}", if ok { "=" } else { "!" }, lines.join("\n    "));
+    if more > 0 {
+        answer = format!("{answer}\n    … {more} more lines of {activity}");
+    }
+    vec![(Tone::Aside, answer)]
+}
+
+fn call_line(call: &Value) -> String {
+    let name = call.get("name").and_then(Value::as_str).unwrap_or("?");
+    let arguments = &call["args"];
+    let fields = arguments.as_object().into_iter().flatten();
+    let shown: Vec<String> = fields.map(|(name, value)| format!("{name}={}", show::short(value))).collect();
+    let shown = if arguments.is_object() { shown.join(" ") } else { show::short(arguments) };
+    format!("  * {name} {shown}")
+}
+
+fn failed(activity: &str, event: &Value) -> Vec<Line> {
+    let again = match event.get("retry_at").and_then(Value::as_str) {
+        Some(at) => format!(", again at {at}"),
+        None => String::new(),
+    };
+    vec![(Tone::Aside, format!("! {activity} failed: {}{again}", show::error_text(&event["error"])))]
+}
+
+fn past(choice: &str) -> &str {
+    match choice {
+        "approve" => "approved",
+        "reject" => "rejected",
+        "answer" => "answered",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn events_read_as_a_conversation() {
+        let reply = json!({ "type": "Tools", "message": { "text": "Let me see." },
+                            "calls": [{ "id": "1", "name": "list", "args": { "path": "." } }] });
+        let long = json!({ "id": "1", "ok": true, "text": "a\nb\nc\nd\ne" });
+        for (event, expected) in [
+            (json!({ "kind": "emit", "value": "hello" }), vec!["hello"]),
+            (json!({ "kind": "started", "input": { "task": "tidy" } }), vec!["> tidy"]),
+            (json!({ "kind": "started", "input": {} }), vec![]),
+            (json!({ "kind": "message", "type": "Say", "value": { "text": "more" } }), vec!["> more"]),
+            (json!({ "kind": "message", "type": "Stop", "value": {} }), vec!["> (Stop)"]),
+            (
+                json!({ "kind": "done", "activity": "model", "value": reply }),
+                vec!["Let me see.", "  * list path=."],
+            ),
+            (
+                json!({ "kind": "done", "activity": "tool", "value": long }),
+                vec!["  = a\n    b\n    c\n    … 2 more lines of tool"],
+            ),
+            (json!({ "kind": "done", "activity": "log", "value": null }), vec![]),
+            (
+                json!({ "kind": "failed", "activity": "model", "error": { "kind": "timeout", "text": "late" }, "retry_at": "T" }),
+                vec!["! model failed: timeout: late, again at T"],
+            ),
+            (
+                json!({ "kind": "answered", "choice": "reject", "by": "local", "note": "no" }),
+                vec!["  rejected by local: no"],
+            ),
+            (json!({ "kind": "timer_fired" }), vec![]),
+        ] {
+            let found: Vec<String> = lines(&event).into_iter().map(|(_, text)| text).collect();
+            assert_eq!(found, expected, "{event}");
+        }
+    }
+}
