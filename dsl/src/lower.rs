@@ -18,5 +18,6 @@ pub(crate) mod operators;
 pub(crate) mod outcomes;
 pub(crate) mod places;
 pub(crate) mod scope;
+pub(crate) mod steps;
 pub(crate) mod tests;
 pub(crate) mod word;

@@ -226,3 +226,24 @@ fn pieces(text: &str) -> Vec<String> {
     }
     all
 }
+
+#[test]
+fn steps_become_the_states_that_a_person_would_write() {
+    let declarations = "activity a(x: int) -> int within 1m effect pure\nactivity b(x: int, y: int) -> int within 1m effect pure\n";
+    let sugar = "flow F(n: int) -> int { start S(n, 2) state S(m: int, k: int) {
+        steps { one = do a(m) two = do a(one) three = do b(two, k) }
+        on ok -> end three on problem -> end 0 } }";
+    let by_hand = "flow F(n: int) -> int { start Sone(n, 2)
+        state Sone(m: int, k: int) { do a(m) as one on ok -> Stwo(k, one) on problem -> end 0 }
+        state Stwo(k: int, one: int) { do a(one) as two on ok -> Sthree(k, two) on problem -> end 0 }
+        state Sthree(k: int, two: int) { do b(two, k) as three on ok -> end three on problem -> end 0 } }";
+    let machine = |text: &str| {
+        let file = SourceFile { name: "x.flow".to_owned(), text: format!("{declarations}{text}") };
+        let checked = check(std::slice::from_ref(&file), &BTreeMap::new());
+        assert!(checked.diagnostics.is_empty(), "{}", shown(&[file], &checked));
+        String::from_utf8(checked.flows[0].machine.encode()).unwrap()
+    };
+    let named_alike =
+        machine(sugar).replace("S.one", "Sone").replace("S.two", "Stwo").replace("S.three", "Sthree");
+    assert_eq!(named_alike, machine(by_hand));
+}

@@ -16,12 +16,12 @@ use crate::machine::{Ask, Await, Branch, Each, EachBody, Effect, Expr, Literal, 
 use crate::syntax::ast::{self, AstNode as _};
 
 /// A lowered effect that may stand in a group: what it opens, its good result, its variable.
-struct Member {
-    body: EachBody,
-    ok: Ty,
-    result: Option<(String, Slot)>,
-    activity: bool,
-    doubt_holds: bool,
+pub(super) struct Member {
+    pub(super) body: EachBody,
+    pub(super) ok: Ty,
+    pub(super) result: Option<(String, Slot)>,
+    pub(super) activity: bool,
+    pub(super) doubt_holds: bool,
 }
 
 impl Scope<'_> {
@@ -39,7 +39,8 @@ impl Scope<'_> {
             ast::Effect::Choose(choose) => {
                 (self.choose(cx, choose), EffectInfo { transient: true, ..EffectInfo::nothing() })
             }
-            ast::Effect::Steps(steps) => self.not_yet(later::STEPS, steps.span(), "steps"),
+            // A state with steps becomes several states; this is left only of a block that is empty.
+            ast::Effect::Steps(_) => (Effect::Wait, EffectInfo { unknown: true, ..EffectInfo::nothing() }),
             ast::Effect::Parallel(parallel) => self.not_yet(later::PARALLEL, parallel.span(), "parallel"),
             ast::Effect::Spawn(spawn) => self.not_yet(later::SPAWN, spawn.span(), "spawn"),
         }
@@ -70,7 +71,7 @@ impl Scope<'_> {
         (effect, info)
     }
 
-    fn member(&mut self, of: &ast::Effect) -> Option<Member> {
+    pub(super) fn member(&mut self, of: &ast::Effect) -> Option<Member> {
         match of {
             ast::Effect::Do(one) => {
                 let name = one.activity();

@@ -45,13 +45,14 @@ pub(crate) fn flow<'t>(
     cx
 }
 
-struct Lowering<'t, 'l> {
-    tables: &'t Tables,
-    file: FileId,
-    book: &'l mut PlaceBook,
-    out: &'l mut Vec<Diagnostic>,
+/// A flow that is being lowered.
+pub(super) struct Lowering<'t, 'l> {
+    pub(super) tables: &'t Tables,
+    pub(super) file: FileId,
+    pub(super) book: &'l mut PlaceBook,
+    pub(super) out: &'l mut Vec<Diagnostic>,
     /// States that are made from `steps`.
-    extra: Vec<StateDef>,
+    pub(super) extra: Vec<StateDef>,
 }
 
 /// What is evaluated in a flow's own frame.
@@ -64,7 +65,7 @@ struct OwnItems {
 }
 
 impl<'t> Lowering<'t, '_> {
-    fn scope(&mut self) -> Scope<'_> {
+    pub(super) fn scope(&mut self) -> Scope<'_> {
         Scope::new(self.tables, self.tables.layer_of(self.file), self.file, self.out)
     }
 
@@ -169,7 +170,7 @@ impl<'t> Lowering<'t, '_> {
         !taken
     }
 
-    fn report_duplicate(&mut self, spot: Spot, name: &str) {
+    pub(super) fn report_duplicate(&mut self, spot: Spot, name: &str) {
         let message = format!("`{name}` is declared already in this flow");
         self.out.push(Diagnostic::error(names::DUPLICATE, spot.file, spot.span, message));
     }
@@ -230,6 +231,11 @@ impl<'t> Lowering<'t, '_> {
     }
 
     fn state(&mut self, cx: &FlowCx<'_>, ix: StateIx, text: &ast::State) -> StateDef {
+        if let Some(ast::Effect::Steps(steps)) = text.effect()
+            && let Some(first) = self.steps(cx, ix, text, &steps)
+        {
+            return first;
+        }
         let signature = &cx.names.states[ix.at()];
         let params = self.scope().field_defs(&signature.params);
         let mut scope = Scope::new(self.tables, self.tables.layer_of(self.file), self.file, self.out);
@@ -241,7 +247,8 @@ impl<'t> Lowering<'t, '_> {
         let (arrows, timers) = scope.arrows(cx, text.arrows(), &info);
         let arrows = named_first(arrows);
         let head = text.effect().map_or_else(|| text.head_span(), |effect| effect.span());
-        scope.check_coverage(cx, &arrows, &info, text.head_span());
+        scope.check_never_taken(cx, &arrows, Some(&info));
+        scope.check_outcomes(cx, &arrows, &info, text.head_span());
         let frame = scope.frame();
         let mut places = vec![(Part::State, text.head_span()), (Part::Effect, head)];
         places.extend(arrows.iter().enumerate().map(|(at, one)| (Part::Arrow(at), one.span)));
@@ -274,7 +281,7 @@ impl Scope<'_> {
     }
 
     /// Brings the parameters and data of the flow into sight.
-    fn show_flow(&mut self, cx: &FlowCx<'_>) {
+    pub(super) fn show_flow(&mut self, cx: &FlowCx<'_>) {
         self.show_params(cx.signature);
         for (at, (name, ty)) in cx.names.data.iter().enumerate() {
             self.show(name, ty.clone(), Expr::Data(DataIx(position(at))));

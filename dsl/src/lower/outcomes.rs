@@ -1,6 +1,6 @@
 //! What arrows say of outcomes: which they name, what these bring along, and whether every outcome has an arrow.
 //!
-//! Leaves the set of possible outcomes to `check::outcomes`. Invariant: after [`Scope::check_coverage`] without a mistake every
+//! Leaves the set of possible outcomes to `check::outcomes`. Invariant: after [`Scope::check_outcomes`] without a mistake every
 //! possible outcome is taken by exactly one arrow whose guard holds.
 
 use super::arrows::OwnArrow;
@@ -273,6 +273,8 @@ impl Scope<'_> {
             Outcome::Error(ix) => Ty::Named(ix),
             // In an arrow of the flow the operation may be anything, so that it is told as a problem.
             Outcome::Timeout => match info {
+                // A group's own deadline and a member's are both told as a problem.
+                Some(info) if info.partial.is_some() => return (Payload::Problem, Ty::Problem),
                 Some(info) if !info.activity => return self.nothing_to_bind(cx, outcome, span),
                 Some(_) => Ty::Problem,
                 None => return (Payload::Problem, Ty::Problem),
@@ -304,8 +306,8 @@ impl Scope<'_> {
         (Payload::Own, Ty::Unknown)
     }
 
-    /// Reports arrows that are never taken, and outcomes without an arrow that is always there.
-    pub(crate) fn check_coverage(
+    /// Reports outcomes without an arrow that is always there.
+    pub(crate) fn check_outcomes(
         &mut self,
         cx: &FlowCx<'_>,
         own: &[OwnArrow],
@@ -315,7 +317,6 @@ impl Scope<'_> {
         if info.unknown {
             return;
         }
-        self.check_never_taken(cx, own, Some(info));
         for outcome in info.possible.iter().copied() {
             if outcome == Outcome::Unknown && info.doubt_holds {
                 continue;
@@ -355,6 +356,7 @@ impl Scope<'_> {
         level: &[OwnArrow],
         info: Option<&EffectInfo>,
     ) {
+        let info = info.filter(|info| !info.unknown);
         for (at, OwnArrow { named, .. }) in level.iter().enumerate() {
             let taken = |outcome: Outcome| {
                 level[..at].iter().any(|OwnArrow { arrow, .. }| {

@@ -18,8 +18,6 @@ pub const SETTLE: Code = Code(904);
 pub const ALSO_DO: Code = Code(905);
 /// `migrate`.
 pub const MIGRATE: Code = Code(906);
-/// `steps`.
-pub const STEPS: Code = Code(907);
 
 /// What the codes mean.
 pub const ENTRIES: &[Entry] = &[
@@ -52,10 +50,5 @@ pub const ENTRIES: &[Entry] = &[
         code: MIGRATE,
         title: "`migrate` is not in this version",
         explanation: "This version keeps a run on the machine that it was started with.",
-    },
-    Entry {
-        code: STEPS,
-        title: "`steps` is not in this version",
-        explanation: "This version has no `steps`. Write one state after the other, and hand results on as arguments.",
     },
 ];
