@@ -121,7 +121,10 @@ fn every_example_folds_to_the_same_state_when_everything_fails() {
                             .operation(run.op(&work.activity).0)
                             .is_some_and(|op| op.due > Some(run.now))
                         {
-                            run.failed(&work.activity, if number.is_multiple_of(2) { "timeout" } else { "failed" });
+                            run.failed(
+                                &work.activity,
+                                if number.is_multiple_of(2) { "timeout" } else { "failed" },
+                            );
                         }
                         run.advance(0);
                     }
