@@ -10,6 +10,8 @@ use std::time::Duration;
 pub(crate) const RECONNECT_WAIT_MIN: Duration = Duration::from_millis(50);
 /// Longest wait before connecting again: a person who starts the runtime should not wait for its workers.
 pub(crate) const RECONNECT_WAIT_MAX: Duration = Duration::from_secs(2);
+/// How long a worker that starts waits for the runtime to tell its profile: whoever started it is there, or will not be.
+pub(crate) const PROFILE_WAIT: Duration = Duration::from_secs(60);
 /// How long the runtime may hold a poll or a control call; a third of the default lease, so that polling alone renews it.
 pub(crate) const LONG_POLL_WAIT: Duration = Duration::from_secs(10);
 /// Beyond the wait of a long poll, how long its answer may take.

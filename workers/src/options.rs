@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{MODEL_CONCURRENCY, TOOL_CONCURRENCY};
-use crate::sdk::{Activity, Worker, WorkerBuilder, WorkerError};
+use crate::sdk::{Activity, Worker, WorkerBuilder, WorkerError, fetch_profile};
 use crate::{model, tools};
 
 /// What a stock worker is started with.
@@ -88,6 +88,19 @@ pub struct Prices {
     pub input: String,
     /// Written.
     pub output: String,
+}
+
+impl Profile {
+    /// Fetches a profile that the runtime keeps, waiting for a runtime that is away.
+    ///
+    /// # Errors
+    /// [`WorkerError::Refused`] if the runtime does not have it, [`WorkerError::Configuration`] if it cannot be read or the address
+    /// is odd, or if no runtime came in a minute.
+    pub async fn fetch(connect: &str, bearer: Option<String>, name: &str) -> Result<Profile, WorkerError> {
+        let record = fetch_profile(connect, bearer, name).await?;
+        serde_json::from_value(record)
+            .map_err(|error| WorkerError::Configuration(format!("the environment profile {name}: {error}")))
+    }
 }
 
 impl Default for ModelConfig {

@@ -34,6 +34,7 @@ mod desk;
 mod fence;
 mod link;
 mod loops;
+mod profile;
 mod progress;
 mod worker;
 
@@ -43,3 +44,4 @@ pub use outlast_protocol::worker::{Offer, StoppedWhy, Task};
 pub use worker::{Worker, WorkerBuilder, WorkerError};
 
 pub(crate) use client::{error_chain, no_roots, with_ring};
+pub(crate) use profile::fetch_profile;

@@ -312,11 +312,20 @@ async fn verdicts_tell_what_the_directory_shows() {
 }
 
 #[test]
-fn the_catalogue_names_every_tool_that_is_offered() {
+fn the_catalogue_of_the_built_in_agent_is_this_one() {
     let bench = bench();
     let offered: Vec<String> = bench.activities.iter().map(|activity| activity.offer().name).collect();
     let catalogue = tools::catalogue();
+    let mut lines = Vec::new();
     for tool in catalogue["tools"].as_array().unwrap() {
         assert!(offered.iter().any(|name| tool["name"] == name.as_str()), "{tool}");
+        lines.push(format!("    {tool}"));
     }
+    let text = format!("{{\n  \"tools\": [\n{}\n  ]\n}}\n", lines.join(",\n"));
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/dev.tools.json");
+    let found = std::fs::read_to_string(file).unwrap();
+    assert!(
+        serde_json::from_str::<Json>(&found).unwrap() == catalogue,
+        "examples/dev.tools.json should be:\n{text}"
+    );
 }

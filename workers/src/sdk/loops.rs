@@ -36,14 +36,14 @@ pub(crate) struct Shared {
 }
 
 /// Waits that double, from the first to the longest.
-struct Backoff(Duration);
+pub(crate) struct Backoff(Duration);
 
 impl Backoff {
-    fn new() -> Backoff {
+    pub(crate) fn new() -> Backoff {
         Backoff(RECONNECT_WAIT_MIN)
     }
 
-    async fn wait(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         tokio::time::sleep(self.0).await;
         self.0 = (self.0 * 2).min(RECONNECT_WAIT_MAX);
     }
@@ -195,6 +195,7 @@ impl Shared {
     /// Sends partial output and signs of life.
     pub(crate) async fn progress(self: Arc<Self>) {
         let mut last = Instant::now();
+        let mut backoff = Backoff::new();
         loop {
             self.wait_for_signs(last).await;
             let session = self.link.session().await;
@@ -218,8 +219,9 @@ impl Shared {
                     for (hand, sign) in due {
                         hand.partial.lock().was_sent(&sign);
                     }
+                    backoff = Backoff::new();
                 }
-                Err(Broken::Session | Broken::Busy) => {}
+                Err(Broken::Session | Broken::Busy) => backoff.wait().await,
             }
         }
     }

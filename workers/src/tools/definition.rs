@@ -46,6 +46,32 @@ const fn may(name: &'static str, kind: Kind, about: &'static str) -> Param {
     Param { name, kind, required: false, about }
 }
 
+const PATH: Param = needs("path", Kind::Text, "path in the working directory");
+
+const READ: [Param; 3] =
+    [PATH, may("offset", Kind::Count, "first line, from 1"), may("limit", Kind::Count, "how many lines")];
+const WRITE: [Param; 2] = [PATH, needs("text", Kind::Text, "the whole content")];
+const EDIT: [Param; 3] = [
+    PATH,
+    needs("old", Kind::Text, "the text to replace, exactly as it stands in the file, once"),
+    needs("new", Kind::Text, "the text to put in its place"),
+];
+const APPEND: [Param; 2] = [PATH, needs("line", Kind::Text, "the line, without line breaks")];
+const LIST: [Param; 1] = [may("path", Kind::Text, "path in the working directory; left out: itself")];
+const FIND: [Param; 2] = [
+    needs("pattern", Kind::Text, "a glob; with a / it must fit the whole path, else the name"),
+    may("path", Kind::Text, "where to look"),
+];
+const GREP: [Param; 3] = [
+    needs("pattern", Kind::Text, "a regular expression"),
+    may("path", Kind::Text, "where to look"),
+    may("glob", Kind::Text, "only in files that fit, such as *.rs"),
+];
+const SHELL: [Param; 2] = [
+    needs("command", Kind::Text, "the command line"),
+    may("timeout", Kind::Time, "the longest it may take, such as 30s or 5m; 2m if left out"),
+];
+
 impl Tool {
     pub(crate) const ALL: [Tool; 8] =
         [Tool::Read, Tool::Write, Tool::Edit, Tool::Append, Tool::List, Tool::Find, Tool::Grep, Tool::Shell];
@@ -100,64 +126,15 @@ impl Tool {
     }
 
     fn params(self) -> &'static [Param] {
-        const PATH: Param = needs("path", Kind::Text, "path in the working directory");
         match self {
-            Tool::Read => {
-                const {
-                    &[
-                        PATH,
-                        may("offset", Kind::Count, "first line, from 1"),
-                        may("limit", Kind::Count, "how many lines"),
-                    ]
-                }
-            }
-            Tool::Write => const { &[PATH, needs("text", Kind::Text, "the whole content")] },
-            Tool::Edit => {
-                const {
-                    &[
-                        PATH,
-                        needs(
-                            "old",
-                            Kind::Text,
-                            "the text to replace, exactly as it stands in the file, once",
-                        ),
-                        needs("new", Kind::Text, "the text to put in its place"),
-                    ]
-                }
-            }
-            Tool::Append => const { &[PATH, needs("line", Kind::Text, "the line, without line breaks")] },
-            Tool::List => {
-                const { &[may("path", Kind::Text, "path in the working directory; left out: itself")] }
-            }
-            Tool::Find => {
-                const {
-                    &[
-                        needs(
-                            "pattern",
-                            Kind::Text,
-                            "a glob; with a / it must fit the whole path, else the name",
-                        ),
-                        may("path", Kind::Text, "where to look"),
-                    ]
-                }
-            }
-            Tool::Grep => {
-                const {
-                    &[
-                        needs("pattern", Kind::Text, "a regular expression"),
-                        may("path", Kind::Text, "where to look"),
-                        may("glob", Kind::Text, "only in files that fit, such as *.rs"),
-                    ]
-                }
-            }
-            Tool::Shell => {
-                const {
-                    &[
-                        needs("command", Kind::Text, "the command line"),
-                        may("timeout", Kind::Time, "seconds, or a text such as 30s or 5m"),
-                    ]
-                }
-            }
+            Tool::Read => &READ,
+            Tool::Write => &WRITE,
+            Tool::Edit => &EDIT,
+            Tool::Append => &APPEND,
+            Tool::List => &LIST,
+            Tool::Find => &FIND,
+            Tool::Grep => &GREP,
+            Tool::Shell => &SHELL,
         }
     }
 
@@ -168,7 +145,8 @@ impl Tool {
             let mut schema = match param.kind {
                 Kind::Text => json!({"type": "string"}),
                 Kind::Count => json!({"type": "integer", "minimum": 1}),
-                Kind::Time => json!({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}),
+                // Whole seconds are taken too; one type is easier to follow.
+                Kind::Time => json!({"type": "string"}),
             };
             schema["description"] = param.about.into();
             properties.insert(param.name.to_owned(), schema);

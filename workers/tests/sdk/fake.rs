@@ -132,6 +132,7 @@ impl Fake {
             .route("/v1/workers/report", post(report))
             .route("/v1/workers/progress", post(progress))
             .route("/v1/workers/control", get(control))
+            .route("/v1/profiles/{name}", get(profile))
             .with_state(self.world.clone());
         let socket = self.socket();
         let (ready, is_ready) = std::sync::mpsc::channel();
@@ -151,6 +152,16 @@ impl Drop for Fake {
             server.shutdown_background();
         }
     }
+}
+
+async fn profile(
+    axum::extract::Path(name): axum::extract::Path<String>,
+) -> Result<Json<serde_json::Value>, Refusal> {
+    if name != "here" {
+        return Err(Refusal(Code::NotFound));
+    }
+    let model = serde_json::json!({"kind": "scripted", "script": "{}", "script_name": "s"});
+    Ok(Json(serde_json::json!({"name": name, "directory": "/d", "model": model})))
 }
 
 async fn register(

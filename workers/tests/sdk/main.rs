@@ -511,3 +511,16 @@ fn what_cannot_work_is_said_by_the_builder() {
         assert!(error.contains(problem), "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_profile_is_fetched_from_the_runtime() {
+    use outlast_workers::{ModelConfig, Profile};
+    let fake = Fake::start();
+    let address = fake.address();
+    let fetch = |name: &'static str| Profile::fetch(&address, None, name);
+    let expected = ModelConfig::Scripted { script: "{}".to_owned(), script_name: Some("s".to_owned()) };
+    let found = fetch("here").await.unwrap();
+    assert_eq!((found.name.as_str(), found.model), ("here", expected));
+    assert!(matches!(fetch("elsewhere").await, Err(WorkerError::Refused(_))));
+    assert!(matches!(fetch("../x").await, Err(WorkerError::Configuration(_))));
+}
