@@ -56,8 +56,6 @@ pub(crate) enum Begun {
     Void,
     /// Its worker is gone.
     Lost,
-    /// Nothing is known of its worker.
-    Unknown,
 }
 
 impl Adoption {
@@ -92,8 +90,8 @@ impl Adoption {
                 Begun::Wait
             }
             Some(Fate::Back) => Begun::Void,
-            Some(Fate::Gone) => Begun::Lost,
-            None => Begun::Unknown,
+            // Also if nothing is known of its worker: whoever had it would have it in hand.
+            Some(Fate::Gone) | None => Begun::Lost,
         }
     }
 
@@ -221,7 +219,7 @@ mod tests {
         assert!(!adoption.hold(&work(3), &lane("c")), "nobody polled it");
         assert_eq!(adoption.begun(&work(4), Attempt(1), "dead@dead-boot"), Begun::Lost);
         assert_eq!(adoption.begun(&work(5), Attempt(1), "here@here-boot"), Begun::Wait);
-        assert_eq!(adoption.begun(&work(6), Attempt(1), "here@older-boot"), Begun::Unknown);
+        assert_eq!(adoption.begun(&work(6), Attempt(1), "here@older-boot"), Begun::Lost);
         assert_eq!(adoption.free(), Freed::default());
 
         adoption.registered("here", "here-boot");

@@ -24,8 +24,8 @@ use crate::limits;
 pub(crate) struct Core {
     pub(crate) ctx: Arc<Context>,
     pub(crate) shards: Shards,
-    /// Whose session record is durable: worker and boot.
-    records: Mutex<BTreeMap<String, String>>,
+    /// The session records that are durable, or on their way, by worker.
+    records: Mutex<BTreeMap<String, Record>>,
     /// Whether runs of the last epoch are still being put back to work.
     pub(crate) recovering: watch::Sender<bool>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Core {
 impl Core {
     /// Begins with the session records of the last epoch.
     pub(crate) fn new(ctx: Arc<Context>, shards: Shards, records: &[Record]) -> Core {
-        let records = records.iter().map(|record| (record.worker.clone(), record.boot.clone())).collect();
+        let records = records.iter().map(|record| (record.worker.clone(), record.clone())).collect();
         Core { ctx, shards, records: Mutex::new(records), recovering: watch::Sender::new(true) }
     }
 
@@ -58,17 +58,28 @@ impl Core {
     pub(crate) async fn keep_record(&self, record: &Record) -> Result<(), Refused> {
         let done = {
             let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-            records.insert(record.worker.clone(), record.boot.clone());
+            // A worker that comes back unchanged needs no write, and so no room on a full disk.
+            if records.get(&record.worker) == Some(record) {
+                return Ok(());
+            }
+            records.insert(record.worker.clone(), record.clone());
             let value = serde_json::to_vec(record).map_err(|e| Refused::Invalid(e.to_string()))?;
             self.queue_record(&record.worker, Some(value))
         };
-        done.await.unwrap_or_else(|_| Err(Refused::Failed("the committer is gone".into())))
+        let kept = done.await.unwrap_or_else(|_| Err(Refused::Failed("the committer is gone".into())));
+        if kept.is_err() {
+            let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+            if records.get(&record.worker) == Some(record) {
+                records.remove(&record.worker);
+            }
+        }
+        kept
     }
 
     /// Removes a session's record, unless a later session of the worker has taken its place.
     pub(crate) fn drop_record(&self, worker: &str, boot: &str) {
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        if records.get(worker).is_some_and(|known| known == boot) {
+        if records.get(worker).is_some_and(|known| known.boot == boot) {
             records.remove(worker);
             // If the removal is lost, the next epoch waits for this worker in vain, for a moment.
             drop(self.queue_record(worker, None));

@@ -53,6 +53,8 @@ struct Inner {
     coming: BTreeMap<WorkId, (String, Lane)>,
     hand: BTreeMap<WorkId, InHand>,
     adoption: Adoption,
+    /// When [`Dispatch::tick`] is awaited; none: not before something changes.
+    armed: Option<Millis>,
 }
 
 /// What time brought about.
@@ -75,6 +77,7 @@ impl Dispatch {
             coming: BTreeMap::new(),
             hand: BTreeMap::new(),
             adoption,
+            armed: None,
         };
         let wanted = watch::Sender::new(Wanted::new());
         Dispatch { inner: Mutex::new(inner), lease_ms, wanted, deadlines: Notify::new() }
@@ -105,11 +108,7 @@ impl Dispatch {
         if inner.hand.contains_key(work) || inner.coming.contains_key(work) {
             return Begun::Wait;
         }
-        match inner.adoption.begun(work, attempt, holder) {
-            Begun::Unknown if inner.sessions.values().any(|s| s.record.holder() == holder) => Begun::Wait,
-            Begun::Unknown => Begun::Lost,
-            known => known,
-        }
+        inner.adoption.begun(work, attempt, holder)
     }
 
     /// Tells whether a worker of the last epoch may have an operation in hand: its deadlines wait for the adoption window.
@@ -130,7 +129,7 @@ impl Dispatch {
         inner.lanes.remove(work);
         inner.adoption.forget(work);
         if inner.stop(work, StopWhy::Closed, now) {
-            self.deadlines.notify_one();
+            self.arm(&inner, Some(now.plus(self.lease_ms)));
         }
         self.note_wanted(&inner);
     }
@@ -160,8 +159,10 @@ impl Dispatch {
         inner.sessions.get_mut(&task.session)?.hand.insert(work.clone());
         inner.adoption.forget(work);
         inner.lanes.remove(work);
+        let names_tasks = inner.sessions.get(&task.session).is_some_and(|s| s.names_tasks);
+        let judge_at = task.judge_at(self.lease_ms, names_tasks);
         inner.hand.insert(work.clone(), task);
-        self.deadlines.notify_one();
+        self.arm(&inner, judge_at);
         Some(())
     }
 
@@ -185,6 +186,10 @@ impl Dispatch {
     pub(crate) fn tick(&self, now: Millis) -> Due {
         let mut inner = self.lock();
         let mut due = Due::default();
+        let late = inner.armed.is_some_and(|armed| armed.plus(self.lease_ms / 2) < now);
+        if late {
+            inner.give_grace(now, self.lease_ms);
+        }
         inner.end_leases(now, &mut due);
         inner.judge_tasks(now, self.lease_ms, &mut due);
         if inner.adoption.waits() {
@@ -202,7 +207,7 @@ impl Dispatch {
 
     /// Returns when [`Dispatch::tick`] is needed next.
     pub(crate) fn next_tick(&self, now: Millis) -> Option<Millis> {
-        let inner = self.lock();
+        let mut inner = self.lock();
         let leases = inner.sessions.values().map(|session| session.lease_until);
         let tasks = inner.hand.values().filter_map(|task| {
             task.judge_at(self.lease_ms, inner.sessions.get(&task.session).is_some_and(|s| s.names_tasks))
@@ -211,7 +216,16 @@ impl Dispatch {
             // Whether a process lives can only be asked, so ask often while somebody waits for the answer.
             now.plus(limits::PROCESS_LOOK_MS).min(inner.adoption.until)
         });
-        leases.chain(tasks).chain(adoption).min()
+        let next = leases.chain(tasks).chain(adoption).min();
+        inner.armed = next;
+        next
+    }
+
+    /// Wakes whoever watches deadlines, if this one comes before the one that is awaited.
+    fn arm(&self, inner: &Inner, at: Option<Millis>) {
+        if at.is_some_and(|at| inner.armed.is_none_or(|armed| at < armed)) {
+            self.deadlines.notify_one();
+        }
     }
 
     /// Returns profiles and queues with work that nobody serves, as it changes.
@@ -285,6 +299,16 @@ impl Inner {
             }
         }
         wanted
+    }
+
+    /// Gives workers the time of a sign of life: this computer was suspended, and so perhaps were they.
+    fn give_grace(&mut self, now: Millis, lease_ms: u64) {
+        for session in self.sessions.values_mut() {
+            session.lease_until = session.lease_until.max(now.plus(lease_ms / 3));
+        }
+        for task in self.hand.values_mut() {
+            task.named_at = now;
+        }
     }
 
     fn end_leases(&mut self, now: Millis, due: &mut Due) {

@@ -11,7 +11,7 @@ mod reports;
 mod starting;
 mod tasks;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use outlast_kernel::ids::{Millis, RunId};
@@ -46,6 +46,8 @@ pub(crate) struct Shard {
     todo: VecDeque<Message>,
     /// Counts uses, to find the runs that nobody needs.
     used: u64,
+    /// Runs to be read again although nothing of theirs is due: the disk refused a step.
+    revive: HashSet<RunId>,
     /// The disk is full: nothing is taken before this moment.
     full_until: Option<Millis>,
     messages: mpsc::Receiver<Message>,
@@ -76,6 +78,7 @@ impl Shard {
             starting: HashMap::new(),
             todo: VecDeque::new(),
             used: 0,
+            revive: HashSet::new(),
             full_until: None,
             messages,
             done,

@@ -205,3 +205,63 @@ async fn shutting_down_keeps_what_was_taken_and_writes_no_event() {
     let world = world.crash().await;
     assert_eq!(world.kinds("r").await, ["started"]);
 }
+
+#[tokio::test]
+async fn work_that_a_full_disk_kept_back_goes_on_when_there_is_room() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    world.start("p", "Pay", json!({ "x": 1 })).await;
+    world.store.fill_disk();
+    assert!(worker.tasks().await.is_empty(), "its beginning cannot be kept");
+    world.advance(1_500).await;
+    assert!(worker.tasks().await.is_empty());
+    world.store.empty_disk();
+    for _ in 0..3 {
+        world.advance(1_000).await;
+    }
+    let task = worker.task().await;
+    world.store.fill_disk();
+    world.engine.worker_gone("w-boot").await;
+    world.settle().await;
+    world.store.empty_disk();
+    for _ in 0..3 {
+        world.advance(1_000).await;
+    }
+    assert_eq!(world.value("p").await, json!("unknown"), "{}", task.token);
+}
+
+#[tokio::test]
+async fn a_run_with_a_history_that_does_not_fit_is_shown_and_harms_no_other() {
+    use outlast_kernel::ids::{Millis, RunId, Seq};
+    use outlast_store::Store as _;
+    let world = World::new().await;
+    let run = RunId::new("bad").unwrap();
+    world.start("bad", "Two", json!({ "x": 1 })).await;
+    world.start("good", "Two", json!({ "x": 1 })).await;
+    let world = world.crash().await;
+    let store = world.store.clone();
+    world.engine.shutdown().await;
+    let (head, index) = store.head(&run).unwrap().unwrap();
+    let kind = outlast_kernel::event::EventKind::Closed;
+    let event = outlast_kernel::event::Event { n: Seq(2), time: Millis(START.0 + 1), digest: 7, kind };
+    let summary = store.summary(&run).unwrap().unwrap();
+    let write = outlast_store::RunWrite {
+        run,
+        before: head,
+        events: vec![event],
+        index_before: index,
+        index,
+        summary,
+        snapshot: None,
+    };
+    store.commit(&outlast_store::Batch { runs: vec![write], puts: Vec::new() }).unwrap();
+    let world = world.crash().await;
+    world.settle().await;
+    let view = world.view("bad").await;
+    assert_eq!(view.status, "blocked");
+    assert_eq!(world.waits_for("bad").await, "blocked");
+    assert_eq!(code(world.engine.cancel("bad", "ann").await), Code::Internal);
+    let worker = world.worker("w").await;
+    assert_eq!(worker.task().await.run, "good");
+    assert_eq!(world.engine.list(outlast_store::Filter::default()).await.unwrap().items.len(), 2);
+}

@@ -179,3 +179,27 @@ async fn a_worker_that_leaves_gets_nothing_more_and_is_forgotten() {
     assert_eq!(code(worker.poll(0).await), Code::NotFound);
     assert_eq!(world.waits_for("r").await, "worker");
 }
+
+#[tokio::test]
+async fn after_a_suspend_workers_get_the_time_of_a_sign_of_life() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    world.start("r", "Two", json!({ "x": 1 })).await;
+    let task = worker.task().await;
+    world.settle().await;
+    world.advance(8 * 3_600_000).await;
+    assert!(worker.poll(0).await.is_ok(), "its lease ended while everybody slept");
+    // The time of the operation itself went on.
+    assert_ne!(worker.done(&task, json!(2)).await, Accepted);
+}
+
+#[tokio::test]
+async fn a_worker_that_comes_back_unchanged_needs_no_room_on_the_disk() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    world.start("r", "Two", json!({ "x": 1 })).await;
+    let task = worker.task().await;
+    world.store.fill_disk();
+    let (_, registered) = world.worker_again("w", "w-boot", vec![task.token.clone()]).await;
+    assert_eq!(registered.keep, [task.token]);
+}

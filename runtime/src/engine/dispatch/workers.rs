@@ -65,7 +65,7 @@ impl Dispatch {
             }
         }
         inner.sessions.insert(id.to_owned(), session);
-        self.deadlines.notify_one();
+        self.arm(&inner, Some(now.plus(self.lease_ms)));
         self.note_wanted(&inner);
         gone
     }

@@ -10,6 +10,7 @@ use outlast_store::{Put, RunWrite};
 use super::Shard;
 use crate::engine::dispatch::WorkId;
 use crate::engine::draft::{Draft, Failure, event_weight};
+use crate::engine::errors;
 use crate::engine::frames;
 use crate::engine::live::Live;
 use crate::engine::message::{Consequence, Look, Partial, Reply, Subscribe, Subscription, Unread};
@@ -91,7 +92,8 @@ impl Shard {
 
     /// Looks at a run that had something due: timers, deadlines, retries.
     pub(super) fn due(&mut self, run: &RunId, now: Millis) {
-        if !self.live.contains_key(run) {
+        let revive = self.revive.remove(run);
+        if !revive && !self.live.contains_key(run) {
             // What stands in the heap may be old; do not read a whole run for nothing.
             let due = self.ctx.store.head(run).ok().flatten().and_then(|(_, index)| index.due);
             match due {
@@ -184,13 +186,18 @@ impl Shard {
 
     pub(super) fn looked_at(&mut self, run: &RunId) -> Result<Look, ApiError> {
         let changed = self.watchers.changed(run);
-        if let Some(why) = self.broken.get(run) {
-            let summary = self.ctx.store.summary(run).map_err(|e| crate::engine::errors::store(&e))?;
-            let summary = summary.ok_or_else(|| crate::engine::errors::no_run(run))?;
-            return Ok(Look { view: view::broken(&summary, why), motion: Motion::Still, changed });
-        }
         let ctx = Arc::clone(&self.ctx);
-        let live = self.hydrate(run)?;
+        let live = match self.hydrate(run) {
+            Ok(live) => live,
+            // A run that cannot be read or gone on with is shown as it was, and why.
+            Err(error) if error.code == Code::Internal => {
+                let summary = ctx.store.summary(run).map_err(|e| errors::store(&e))?;
+                let summary = summary.ok_or_else(|| errors::no_run(run))?;
+                let view = view::broken(&summary, &error.message);
+                return Ok(Look { view, motion: Motion::Still, changed });
+            }
+            Err(error) => return Err(error),
+        };
         let now = ctx.clock.now();
         let (view, motion) = view::view(&live.facts, live.state(), now, &ctx.flows, Some(&ctx.dispatch));
         Ok(Look { view, motion, changed })

@@ -58,7 +58,7 @@ impl Shard {
             let Phase::Begun { worker } = &activity.phase else { continue };
             let work = WorkId { run: run.clone(), op };
             match self.ctx.dispatch.begun(&work, activity.attempt, worker) {
-                Begun::Wait | Begun::Unknown => {}
+                Begun::Wait => {}
                 Begun::Void => self.todo.push_back(Message::Void(work, activity.attempt)),
                 Begun::Lost => {
                     let why = outlast_kernel::event::LostWhy::Restart;

@@ -52,6 +52,7 @@ impl Shard {
             Refused::Full(_) => {
                 let again = now.plus(limits::FULL_RETRY_MS);
                 self.full_until = Some(again);
+                self.revive.insert(run.clone());
                 self.timers.note(again, &run);
             }
             Refused::Invalid(why) => {

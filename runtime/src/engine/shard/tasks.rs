@@ -76,6 +76,7 @@ impl Shard {
         if let Some(live) = self.live.get_mut(&work.run) {
             live.told.remove(&work.op);
         }
+        self.revive.insert(work.run.clone());
         let again = self.ctx.clock.now().plus(limits::FULL_RETRY_MS);
         self.timers.note(again, &work.run);
     }
