@@ -187,6 +187,23 @@ fn used_files_are_those_of_the_text() {
     assert_eq!(used_files(&example().0), ["dev.tools.json"]);
 }
 
+#[test]
+fn files_are_checked_together_and_share_a_catalogue() {
+    let (_, tools) = example();
+    let file = |name: &str, text: &str| SourceFile { name: name.to_owned(), text: text.to_owned() };
+    let files = [
+        file("a.flow", "use tools \"dev.tools.json\" as dev\nfn f() -> int = size(dev.schemas) + g()\n"),
+        file(
+            "b.flow",
+            "use tools \"dev.tools.json\" as dev\nfn g() -> int = size(dev.schemas)\nfn f() -> text = 1\n",
+        ),
+    ];
+    let checked = check(&files, &tools);
+    let found: Vec<String> =
+        checked.diagnostics.iter().map(|one| format!("{} {}", one.file.0, one.code)).collect();
+    assert_eq!(found, ["1 F0202"], "{}", shown(&files, &checked));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 

@@ -178,6 +178,13 @@ impl Declarer<'_> {
 
     fn catalogue(&mut self, parsed: &Parsed, one: ast::Use) {
         let Some(name) = one.name() else { return };
+        // Several files may use one catalogue under one name.
+        if let Some((LowerName::Catalogue(ix), _)) = self.tables.lower.get(&(parsed.layer, name.text())) {
+            let path = |one: &ast::Use| one.path().and_then(|path| path.plain());
+            if path(&self.texts.catalogues[ix.at()].1) == path(&one) {
+                return;
+            }
+        }
         let ix = CatalogueIx(index(self.texts.catalogues.len()));
         if self.take_lower(parsed, &name, LowerName::Catalogue(ix)) {
             self.texts.catalogues.push((parsed.file, one));
