@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use outlast_protocol::{ApiError, Code};
-use outlast_store::StoreError;
+pub use outlast_store::StoreError;
 use tokio::sync::Mutex;
 
 use crate::client::{Address, Client, ClientError, Follow};
 use crate::http::{Listener, PROTOCOL};
 use crate::limits::{ATTACH_MS_MAX, ATTACH_RETRY_MS};
-use crate::profile::Profile;
+use crate::profile::{Model, Profile};
+use crate::supervisor::{Kind, Setup, Supervisor};
 use hosting::Hosting;
 
 /// The socket's name in the data directory.
@@ -89,6 +90,8 @@ pub struct Session {
     options: Options,
     client: Client,
     hosting: Mutex<Option<Hosting>>,
+    /// Workers that this process brought although it only attached.
+    brought: Mutex<Vec<Supervisor>>,
 }
 
 impl Session {
@@ -99,7 +102,7 @@ impl Session {
     pub async fn open(options: Options) -> Result<Session, OpenError> {
         let client = Client::new(Address::Unix(socket(&options.directory)), None);
         let hosting = host_or_attach(&options, &client).await?;
-        Ok(Session { options, client, hosting: Mutex::new(hosting) })
+        Ok(Session { options, client, hosting: Mutex::new(hosting), brought: Mutex::default() })
     }
 
     /// Hosts the directory, also on these listeners; does not attach.
@@ -109,7 +112,8 @@ impl Session {
     pub async fn host(options: Options, listeners: Vec<Listener>) -> Result<Session, OpenError> {
         let client = Client::new(Address::Unix(socket(&options.directory)), None);
         let hosting = Hosting::open(&options, listeners).await?;
-        Ok(Session { options, client, hosting: Mutex::new(Some(hosting)) })
+        let hosting = Mutex::new(Some(hosting));
+        Ok(Session { options, client, hosting, brought: Mutex::default() })
     }
 
     /// Returns the client of the directory's runtime. After [`ClientError::Unreachable`], [`Session::reopen`] and go on.
@@ -181,6 +185,22 @@ impl Session {
         Ok(())
     }
 
+    /// Brings a model worker for a kept profile whose key only this process has, unless it hosts: a host starts what is needed.
+    pub async fn bring_model(&self, name: &str, profile: &Profile) {
+        let Model::Openai { key_env: Some(_), .. } = &profile.model else { return };
+        let Some(program) = self.options.program.clone() else { return };
+        if self.is_host().await {
+            return;
+        }
+        let setup = setup(&self.options.directory, program);
+        self.brought.lock().await.push(Supervisor::bring(
+            setup,
+            name,
+            Kind::Model,
+            profile.directory.clone(),
+        ));
+    }
+
     /// Waits until the engine hosted here cannot go on, and returns why; waits for ever while this process hosts none.
     pub async fn failed(&self) -> String {
         loop {
@@ -194,6 +214,14 @@ impl Session {
 
     /// Leaves: a host stops taking work, makes what it took durable and stops its idle workers. No run ends by it.
     pub async fn close(self) {
+        let brought = self.brought.into_inner();
+        if !brought.is_empty() {
+            // Without figures every worker looks idle; then the runtime is gone, and with it whoever wants results.
+            let status = self.client.status().await.unwrap_or_default();
+            for supervisor in brought {
+                supervisor.stop(&status["engine"]).await;
+            }
+        }
         if let Some(hosting) = self.hosting.into_inner() {
             hosting.close().await;
         }
@@ -214,6 +242,11 @@ pub fn is_lost(error: &ClientError) -> bool {
         ClientError::Refused(refused) => refused.code == Code::NotReady,
         ClientError::Garbled { .. } => false,
     }
+}
+
+/// Returns how workers of a data directory are started.
+fn setup(directory: &Path, program: PathBuf) -> Setup {
+    Setup { program, socket: socket(directory), logs: directory.join("scratch").join("log") }
 }
 
 fn socket(directory: &Path) -> PathBuf {

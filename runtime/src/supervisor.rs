@@ -69,6 +69,25 @@ impl Kind {
     }
 }
 
+/// For whom a worker is kept.
+#[derive(Clone)]
+enum Employer {
+    /// The engine of this process, which knows the profiles and wants to know of deaths.
+    Engine(Engine),
+    /// A driver whose profile works in this directory.
+    Driver(PathBuf),
+}
+
+impl Employer {
+    /// Returns the directory of a profile whose workers can be started here.
+    fn directory(&self, post: &Post) -> Option<PathBuf> {
+        match self {
+            Employer::Engine(engine) => can_serve(engine, post),
+            Employer::Driver(directory) => directory.is_dir().then(|| directory.clone()),
+        }
+    }
+}
+
 /// Who is kept: a profile's name and a kind.
 type Post = (String, Kind);
 
@@ -96,6 +115,17 @@ impl Supervisor {
         let staff = Arc::<Staff>::default();
         let mut tasks = JoinSet::new();
         tasks.spawn(watch(engine, setup, Arc::clone(&staff)));
+        Supervisor { tasks, staff }
+    }
+
+    /// Keeps one worker alive for a driver that only attached: the host has none of the driver's keys, so it cannot start that worker.
+    #[must_use]
+    pub fn bring(setup: Setup, profile: &str, kind: Kind, directory: PathBuf) -> Supervisor {
+        let staff = Arc::<Staff>::default();
+        let mut tasks = JoinSet::new();
+        let post = (profile.to_owned(), kind);
+        hire(&staff, &post);
+        tasks.spawn(keep(Employer::Driver(directory), setup, Arc::clone(&staff), post, None));
         Supervisor { tasks, staff }
     }
 
@@ -130,7 +160,13 @@ async fn watch(engine: Engine, setup: Setup, staff: Arc<Staff>) {
         let post = (survivor.profile.clone(), survivor.kind);
         tracing::info!(pid = survivor.process.pid, kind = post.1.name(), "took over a worker");
         if hire(&staff, &post) {
-            keepers.spawn(keep(engine.clone(), setup.clone(), Arc::clone(&staff), post, Some(survivor)));
+            keepers.spawn(keep(
+                Employer::Engine(engine.clone()),
+                setup.clone(),
+                Arc::clone(&staff),
+                post,
+                Some(survivor),
+            ));
         }
     }
     let mut wanted = engine.profiles_wanted();
@@ -140,7 +176,13 @@ async fn watch(engine: Engine, setup: Setup, staff: Arc<Staff>) {
             for kind in Kind::of_queue(&queue) {
                 let post = (profile.clone(), *kind);
                 if can_serve(&engine, &post).is_some() && hire(&staff, &post) {
-                    keepers.spawn(keep(engine.clone(), setup.clone(), Arc::clone(&staff), post, None));
+                    keepers.spawn(keep(
+                        Employer::Engine(engine.clone()),
+                        setup.clone(),
+                        Arc::clone(&staff),
+                        post,
+                        None,
+                    ));
                 }
             }
         }
@@ -180,13 +222,19 @@ fn can_serve(engine: &Engine, (profile, kind): &Post) -> Option<PathBuf> {
 }
 
 /// Keeps one post filled for as long as it can be served.
-async fn keep(engine: Engine, setup: Setup, staff: Arc<Staff>, post: Post, mut survivor: Option<Survivor>) {
+async fn keep(
+    employer: Employer,
+    setup: Setup,
+    staff: Arc<Staff>,
+    post: Post,
+    mut survivor: Option<Survivor>,
+) {
     let mut backoff = Backoff::default();
     loop {
         let since = Instant::now();
         let started = match survivor.take() {
             Some(survivor) => Ok(process::Running::Survivor(survivor.process)),
-            None => match can_serve(&engine, &post) {
+            None => match employer.directory(&post) {
                 Some(directory) => process::start(&setup, &post.0, post.1, &directory),
                 None => break,
             },
@@ -198,7 +246,9 @@ async fn keep(engine: Engine, setup: Setup, staff: Arc<Staff>, post: Post, mut s
                 let how = running.ended().await;
                 staff.posts().insert(post.clone(), None);
                 tracing::warn!(pid = process.pid, kind = post.1.name(), "a worker ended: {how}");
-                engine.worker_gone(&process.boot).await;
+                if let Employer::Engine(engine) = &employer {
+                    engine.worker_gone(&process.boot).await;
+                }
             }
             Err(error) => tracing::error!(kind = post.1.name(), "cannot start a worker: {error}"),
         }

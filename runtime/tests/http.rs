@@ -3,8 +3,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use outlast_runtime::client::{Address, Client, ClientError};
+use outlast_protocol::Code;
+use outlast_protocol::requests::{Answer, Deploy, FileText, Send, Start};
+use outlast_protocol::run::{Frame, FrameKind};
+use outlast_runtime::client::{Address, Client, ClientError, Wanted};
 use outlast_runtime::engine::{Engine, Options};
 use outlast_runtime::http::{Listener, Served, Server, Token};
 use outlast_store::{MemoryStore, Store};
@@ -162,4 +166,141 @@ async fn the_client_tells_refusals_from_silence() {
     let stranger = Client::new(Address::Http(world.guarded.to_string()), None);
     assert!(matches!(stranger.status().await, Err(ClientError::Refused(_))));
     world.server.stop().await;
+}
+
+const TALK: &str = r#"edition 1
+flow Talk(task: text) -> text emits text version 1 {
+  message Say { text: text }
+  message Stop now
+  start Idle
+  state Idle {
+    await Say, closed within 30d
+    on Say { text: said }   emit said   -> Ask
+    on closed, timeout                  -> end task
+  }
+  state Ask {
+    ask "Go on?" to "owner" within 24h
+    on approve                          -> Idle
+    on reject                           -> end "no"
+    on timeout                          -> end "late"
+  }
+}
+"#;
+
+fn code_of<T: std::fmt::Debug>(called: Result<T, ClientError>) -> Code {
+    match called {
+        Err(ClientError::Refused(error)) => error.code,
+        other => panic!("a refusal is expected: {other:?}"),
+    }
+}
+
+async fn talking(world: &World) -> Client {
+    let client = Client::new(Address::Unix(world.socket()), None);
+    let file = FileText { name: "talk.flow".to_owned(), text: TALK.to_owned() };
+    let flows = client.deploy(&Deploy { files: vec![file] }).await.unwrap();
+    assert_eq!(flows[0].name, "Talk");
+    client
+}
+
+fn start(id: &str, task: &str) -> Start {
+    let (flow, id) = ("Talk".to_owned(), Some(id.to_owned()));
+    Start { flow, input: json!({ "task": task }), id, ..Start::default() }
+}
+
+fn say(text: &str, id: &str) -> Send {
+    Send { name: "Say".to_owned(), value: json!({ "text": text }), id: Some(id.to_owned()) }
+}
+
+#[tokio::test]
+async fn a_start_counts_once_and_other_input_is_a_conflict() {
+    let world = World::new().await;
+    let client = talking(&world).await;
+    assert!(!client.start(&start("r", "a")).await.unwrap().existing);
+    assert!(client.start(&start("r", "a")).await.unwrap().existing);
+    assert_eq!(code_of(client.start(&start("r", "b")).await), Code::Conflict);
+    assert_eq!(code_of(client.start(&start("R", "a")).await), Code::Conflict, "ids that differ only in case");
+    let wrong = Start { input: json!({ "task": 1 }), ..start("s", "") };
+    assert_eq!(code_of(client.start(&wrong).await), Code::Invalid);
+    let nowhere = Start { flow: "Nope".to_owned(), ..start("s", "") };
+    assert_eq!(code_of(client.start(&nowhere).await), Code::NotFound);
+    assert_eq!(client.runs(&Wanted::default()).await.unwrap().items.len(), 1);
+    let faulty = FileText { name: "x.flow".to_owned(), text: "flow".to_owned() };
+    assert_eq!(code_of(client.deploy(&Deploy { files: vec![faulty] }).await), Code::Invalid);
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn messages_and_answers_are_refused_by_name() {
+    let world = World::new().await;
+    let client = talking(&world).await;
+    client.start(&start("r", "a")).await.unwrap();
+    let first = client.message("r", &say("hello", "m1")).await.unwrap();
+    assert_eq!(client.message("r", &say("hello", "m1")).await.unwrap(), first, "sent twice, counted once");
+    assert_eq!(code_of(client.message("r", &say("other", "m1")).await), Code::Conflict);
+    let stop = Send { name: "Stop".to_owned(), value: json!({}), id: None };
+    assert_eq!(code_of(client.message("r", &stop).await), Code::NotListening);
+    let unknown = Send { name: "Shout".to_owned(), ..stop };
+    assert_eq!(code_of(client.message("r", &unknown).await), Code::Invalid);
+    assert_eq!(code_of(client.message("s", &say("x", "m")).await), Code::NotFound);
+
+    let question = client.run("r").await.unwrap().questions.remove(0);
+    let answer = |choice: &str, question: &str, shown: Option<&str>| Answer {
+        question: Some(question.to_owned()),
+        choice: choice.to_owned(),
+        shown: shown.map(str::to_owned),
+        role: Some("owner".to_owned()),
+        ..Answer::default()
+    };
+    assert_eq!(code_of(client.answer("r", &answer("perhaps", &question.id, None)).await), Code::Invalid);
+    let stale = answer("approve", &question.id, Some("something else"));
+    assert_eq!(code_of(client.answer("r", &stale).await), Code::Conflict);
+    let fits = answer("reject", &question.id, Some(&question.shown));
+    client.answer("r", &fits).await.unwrap();
+    let late = code_of(client.answer("r", &answer("approve", &question.id, None)).await);
+    assert!(matches!(late, Code::AlreadyDecided | Code::RunEnded), "{late:?}");
+    assert_eq!(code_of(client.message("r", &say("x", "m2")).await), Code::RunEnded);
+    assert_eq!(code_of(client.cancel("r").await), Code::RunEnded);
+    let result = client.result("r", Duration::ZERO).await.unwrap();
+    assert_eq!(result.outcome.unwrap().value, Some(json!("no")));
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_where_it_was_cut() {
+    let world = World::new().await;
+    let client = talking(&world).await;
+    client.start(&start("r", "a")).await.unwrap();
+    client.message("r", &say("hello", "m1")).await.unwrap();
+    let reject = Answer { choice: "reject".to_owned(), role: Some("owner".to_owned()), ..Answer::default() };
+    client.answer("r", &reject).await.unwrap();
+    let all = frames(&client, None).await;
+    assert_eq!(all.last().unwrap().event, FrameKind::Ended);
+    assert!(all.iter().any(|f| f.event == FrameKind::Emit && f.data["value"] == "hello"));
+    for (at, frame) in all.iter().enumerate() {
+        let rest = frames(&client, frame.id.as_deref()).await;
+        assert_eq!(rest, all[at + 1..], "after {:?}", frame.id);
+    }
+    for cursor in ["s/1.0", "r/x", "r/99.0", ""] {
+        assert_eq!(
+            code_of(client.follow("r", Some(cursor)).await.map(|_| ())),
+            Code::InvalidCursor,
+            "{cursor:?}"
+        );
+    }
+    assert_eq!(code_of(client.follow("s", None).await.map(|_| ())), Code::NotFound);
+    let events = client.events("r", 0, 2).await.unwrap();
+    assert!(events.next.is_some());
+    world.server.stop().await;
+}
+
+/// Returns the frames that have an id, to the end of the stream.
+async fn frames(client: &Client, last: Option<&str>) -> Vec<Frame> {
+    let mut follow = client.follow("r", last).await.unwrap();
+    let mut frames = Vec::new();
+    while let Some(frame) = follow.next().await.unwrap() {
+        if frame.id.is_some() {
+            frames.push(frame);
+        }
+    }
+    frames
 }

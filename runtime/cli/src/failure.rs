@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use outlast_protocol::error::ErrorBody;
 use outlast_protocol::{ApiError, Code};
 use outlast_runtime::client::ClientError;
-use outlast_runtime::host::{OpenError, SessionError};
+use outlast_runtime::host::{OpenError, SessionError, StoreError};
 
 /// Exit codes. Scripts rely on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,6 +171,10 @@ impl From<OpenError> for Failure {
                 .hint(format!("wait for process {pid} to end, or use another --data directory")),
             OpenError::Skew { .. } => Failure::new(Exit::Unavailable, error.to_string())
                 .hint("use the same release everywhere, or another --data directory"),
+            OpenError::Store(StoreError::Locked { pid, .. }) => {
+                Failure::new(Exit::Unavailable, error.to_string())
+                    .hint(format!("end process {pid} (its runs stay), or use another --data directory"))
+            }
             other => Failure::new(Exit::Unavailable, other.to_string()),
         }
     }

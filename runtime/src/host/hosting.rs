@@ -9,11 +9,11 @@ use outlast_store::{FjallStore, Mark, OpenOptions, Opened, StoreError};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::{OpenError, Options, socket};
+use super::{OpenError, Options, setup, socket};
 use crate::engine::{self, Engine};
 use crate::http::{Listener, Served, Server};
 use crate::limits::FLUSH_EVERY_MS;
-use crate::supervisor::{Setup, Supervisor};
+use crate::supervisor::Supervisor;
 
 /// What a host has open.
 pub(super) struct Hosting {
@@ -46,10 +46,9 @@ impl Hosting {
             profile,
         };
         let server = Server::start(served, listeners);
-        let supervisor = options.program.clone().map(|program| {
-            let logs = options.directory.join("scratch").join("log");
-            Supervisor::start(engine.clone(), Setup { program, socket: path, logs })
-        });
+        let supervisor = options.program.clone();
+        let supervisor =
+            supervisor.map(|program| Supervisor::start(engine.clone(), setup(&options.directory, program)));
         let mut tasks = JoinSet::new();
         tasks.spawn(flush(store));
         Ok(Hosting { engine, server, supervisor, tasks })

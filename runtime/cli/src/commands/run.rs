@@ -136,10 +136,11 @@ pub(crate) async fn start_chosen(
     let deployed = flows.into_iter().find(|flow| flow.name == chosen.flow.name);
     let missing = || Failure::new(Exit::Failed, format!("the runtime did not deploy {}", chosen.flow.name));
     let deployed = deployed.ok_or_else(missing)?;
-    let profile = session.call(async |client| client.put_profile(&profile).await).await?;
+    let name = session.call(async |client| client.put_profile(&profile).await).await?;
+    session.bring_model(&name, &profile).await;
     start.flow = deployed.name;
     start.machine = Some(deployed.machine);
-    start.profile = Some(profile);
+    start.profile = Some(name);
     let started = session.call(async |client| client.start(&start).await).await;
     started.map_err(|error| refused(error, start.id.as_deref()))
 }
