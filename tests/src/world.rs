@@ -6,6 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::http::Api;
 use crate::process::{Finished, Process};
 use crate::repository;
 
@@ -110,6 +111,20 @@ impl World {
         let finished = self.run(arguments);
         serde_json::from_str(&finished.stdout)
             .unwrap_or_else(|error| panic!("{arguments:?}: {error} in {finished:?}"))
+    }
+
+    /// Starts `serve` on a free port with these further arguments, and waits until it listens.
+    ///
+    /// # Panics
+    /// If it does not.
+    #[must_use]
+    pub fn serve(&self, arguments: &[&str]) -> (Process, Api) {
+        let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
+        all.extend(arguments);
+        let mut process = self.start(&all);
+        let line = process.line("its address", |line| line.contains("listening on "));
+        let api = Api::at(line.trim_start_matches("listening on "));
+        (process, api)
     }
 
     /// Returns the processes of this world in a role: those whose command line or environment names its data directory.
