@@ -124,9 +124,10 @@ fn the_agent_goes_on_without_what_is_denied() {
 fn the_agent_runs_without_asking_what_a_rule_allows_and_nothing_else() {
     let world = World::with_examples();
     let run = |rule| world.run(&["run", "--task", "count", "--on-ask", "approve", "--allow", rule]);
-    let end = run("shell(find *)");
+    let end = run("shell(*)");
     assert!(succeeded(&end).stdout.contains("ran a command"), "{end:?}");
-    assert_eq!(run("shell(git *)").code, Some(3));
+    // The command goes on after a pipe, which the rule does not speak of.
+    assert_eq!(run("shell(find *)").code, Some(3));
 }
 
 #[test]
@@ -151,7 +152,7 @@ fn the_agent_as_a_file_is_the_built_in_agent() {
 fn the_examples_pass_the_checker() {
     let world = World::with_examples();
     let end = world.run(&["check", FILES[0], FILES[1], FILES[2]]);
-    assert_eq!(succeeded(&end).stdout.trim(), "ok: Agent, OneTool, Deploy, Report, Digest");
+    assert_eq!(succeeded(&end).stderr.trim(), "ok: Agent, OneTool, Deploy, Report, Digest");
     let checked = world.json(&["check", FILES[0], FILES[1], FILES[2], "--json"]);
     assert_eq!((&checked["ok"], &checked["diagnostics"]), (&json!(true), &json!([])));
 }

@@ -7,6 +7,8 @@ use outlast_protocol::{ApiError, Code};
 use outlast_runtime::client::ClientError;
 use outlast_runtime::host::{OpenError, SessionError, StoreError};
 
+use crate::limits::RUN_CHARS_MAX;
+
 /// Exit codes. Scripts rely on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -84,9 +86,10 @@ impl Failure {
         Failure { exit, error: None }
     }
 
-    /// Names the run.
+    /// Names the run. Text of any length is no run's id: then the message says so, and repeats only its beginning.
     pub(crate) fn of_run(mut self, run: &str) -> Failure {
-        self.error = self.error.map(|error| if error.run.is_some() { error } else { error.of_run(run) });
+        let nameless = |error: &ApiError| error.run.is_none() && run.len() <= RUN_CHARS_MAX;
+        self.error = self.error.map(|error| if nameless(&error) { error.of_run(run) } else { error });
         self
     }
 

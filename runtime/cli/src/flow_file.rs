@@ -87,8 +87,7 @@ impl FlowFile {
     /// Returns the built-in agent.
     pub(crate) fn agent() -> FlowFile {
         let attachments = [("dev.tools.json".to_owned(), AGENT_TOOLS.to_owned())].into();
-        let script = outlast_workers::model::AGENT_SCRIPT.to_owned();
-        let script = Some(Script { name: "the built-in agent".to_owned(), text: script });
+        let script = Some(agent_script());
         FlowFile { name: AGENT_NAME.to_owned(), text: AGENT.to_owned(), attachments, script }
     }
 
@@ -128,12 +127,14 @@ impl FlowFile {
         Deploy { files: files.map(|(n, t)| FileText { name: n.clone(), text: t.clone() }).collect() }
     }
 
-    /// Returns its scripted model; one without rules if it has none of its own.
+    /// Returns its scripted model; that of the built-in agent, which has something to say to everything, if it has none of its own.
     pub(crate) fn script(&self) -> Script {
-        let none =
-            || Script { name: format!("{} (it has none)", self.name), text: r#"{"rules": []}"#.to_owned() };
-        self.script.clone().unwrap_or_else(none)
+        self.script.clone().unwrap_or_else(agent_script)
     }
+}
+
+fn agent_script() -> Script {
+    Script { name: "the built-in agent".to_owned(), text: outlast_workers::model::AGENT_SCRIPT.to_owned() }
 }
 
 /// Reads a text file of bounded size.

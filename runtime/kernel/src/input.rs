@@ -209,7 +209,7 @@ pub enum Refusal {
         how: String,
     },
     /// An answer without a question id while not exactly one is open.
-    #[error("name the question: {} open{}", open.len(), list(open))]
+    #[error("{}", which(open))]
     WhichQuestion {
         /// The open ones.
         open: Vec<OpId>,
@@ -242,8 +242,11 @@ pub enum Refusal {
     },
 }
 
-fn list(open: &[OpId]) -> String {
-    let mut text = String::new();
+fn which(open: &[OpId]) -> String {
+    if open.is_empty() {
+        return "no question is open".to_owned();
+    }
+    let mut text = format!("name the question: {} are open", open.len());
     for (i, op) in open.iter().enumerate() {
         text.push_str(if i == 0 { ": " } else { ", " });
         text.push_str(&op.to_string());

@@ -76,7 +76,7 @@ pub(crate) async fn run(context: Context<'_>, arguments: &Arguments) -> Result<E
     let session = open::session(context.data, Workers::Started, None).await?;
     let started = match (chosen, &arguments.id) {
         (Some(chosen), _) => start(&session, &chosen, arguments, given).await,
-        (None, Some(id)) => resume_or_start(&session, id, arguments, given).await,
+        (None, Some(id)) => resume(&session, id).await,
         (None, None) => Err(Failure::usage("a flow or an id is expected")),
     };
     let waited = match started {
@@ -158,19 +158,22 @@ fn refused(error: SessionError, id: Option<&str>) -> Failure {
     }
 }
 
-/// Continues the run of that id, whatever its flow; without one, starts the built-in agent under it.
-async fn resume_or_start(
-    session: &Session,
-    id: &str,
-    arguments: &Arguments,
-    given: serde_json::Value,
-) -> Result<Started, Failure> {
+/// Finds the run of that id, whatever its flow.
+async fn resume(session: &Session, id: &str) -> Result<Started, Failure> {
     match session.call(async |client| client.run(id).await).await {
         Ok(run) => Ok(Started { run, existing: true }),
-        Err(SessionError::Call(ClientError::Refused(ApiError { code: Code::NotFound, .. }))) => {
-            start(session, &choose(arguments)?, arguments, given).await
+        Err(error) => {
+            let missing = matches!(
+                &error,
+                SessionError::Call(ClientError::Refused(ApiError { code: Code::NotFound, .. }))
+            );
+            let failure = Failure::from(error).of_run(id);
+            Err(if missing {
+                failure.hint("to start it, name a flow file or give a --task")
+            } else {
+                failure
+            })
         }
-        Err(error) => Err(Failure::from(error).of_run(id)),
     }
 }
 
