@@ -80,8 +80,8 @@ impl ModelServer {
 /// Returns the text of the last message of a role; empty if there is none.
 #[must_use]
 pub fn last_text(body: &Value, role: &str) -> String {
-    let messages = body["messages"].as_array().into_iter().flatten();
-    let last = messages.filter(|message| message["role"] == role).next_back();
+    let mut messages = body["messages"].as_array().into_iter().flatten();
+    let last = messages.rfind(|message| message["role"] == role);
     last.and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned()
 }
 
