@@ -176,3 +176,6 @@ pub const POLL_TASKS_MAX: usize = 1_000;
 
 /// Characters of a refused text that an error repeats.
 pub const QUOTED_CHARS: usize = 80;
+
+/// Milliseconds between two looks whether the disk has room for new runs.
+pub const ROOM_LOOK_MS: u64 = 1_000;

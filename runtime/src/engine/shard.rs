@@ -50,6 +50,8 @@ pub(crate) struct Shard {
     revive: HashSet<RunId>,
     /// The disk is full: nothing is taken before this moment.
     full_until: Option<Millis>,
+    /// Until when it is known whether the disk has room for new runs; the bytes left if it has not.
+    looked_for_room: Option<(Millis, Option<u64>)>,
     messages: mpsc::Receiver<Message>,
     done: mpsc::UnboundedReceiver<Done>,
     stopped: Option<oneshot::Sender<()>>,
@@ -80,6 +82,7 @@ impl Shard {
             used: 0,
             revive: HashSet::new(),
             full_until: None,
+            looked_for_room: None,
             messages,
             done,
             stopped: None,

@@ -6,6 +6,7 @@ mod adoption;
 mod basics;
 mod durability;
 mod leases;
+mod load;
 mod people;
 mod watching;
 mod world;

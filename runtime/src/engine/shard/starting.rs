@@ -14,6 +14,7 @@ use crate::engine::errors;
 use crate::engine::live::Live;
 use crate::engine::message::{Consequence, Reply, StartRun};
 use crate::engine::view::{self, Facts};
+use crate::limits;
 
 /// What stands before the lower-case form of a run id in [`Table::Setting`].
 const ALIAS: &str = "id/";
@@ -44,7 +45,7 @@ impl Shard {
         }
         let now = self.ctx.clock.now();
         self.refuse_if_full(now)?;
-        self.refuse_if_nearly_full()?;
+        self.refuse_if_nearly_full(now)?;
         let input = check_input(&start.machine, start.input.clone())
             .map_err(|detail| ApiError::new(Code::Invalid, detail).of_run(&start.run).at("input"))?;
         let kind = EventKind::Started(Box::new(Started {
@@ -139,10 +140,15 @@ impl Shard {
         }
     }
 
-    fn refuse_if_nearly_full(&self) -> Result<(), ApiError> {
-        let stats = self.ctx.store.stats().map_err(|e| errors::store(&e))?;
-        if stats.nearly_full {
-            let message = format!("the disk has {} bytes left; no new runs are taken", stats.free_bytes);
+    fn refuse_if_nearly_full(&mut self, now: Millis) -> Result<(), ApiError> {
+        // Figures of the store wait for the commit that is under way, so they are not asked for at every start.
+        if self.looked_for_room.is_none_or(|(until, _)| until <= now) {
+            let stats = self.ctx.store.stats().map_err(|e| errors::store(&e))?;
+            let left = stats.nearly_full.then_some(stats.free_bytes);
+            self.looked_for_room = Some((now.plus(limits::ROOM_LOOK_MS), left));
+        }
+        if let Some((_, Some(left))) = self.looked_for_room {
+            let message = format!("the disk has {left} bytes left; no new runs are taken");
             return Err(ApiError::new(Code::DiskFull, message).hint("make room and try again"));
         }
         Ok(())
