@@ -163,6 +163,10 @@ impl World {
 
     /// Lets everything that can go on go on: to the disk and back, twice, because one step may cause another.
     pub(crate) async fn settle(&self) {
+        // Reading what there is to put back to work happens aside.
+        while self.engine.status()["recovering"] == true && self.engine.status()["failed"].is_null() {
+            tokio::task::yield_now().await;
+        }
         for round in 0..2 {
             self.turn().await;
             let record = serde_json::json!({ "round": round, "now": self.clock.now() });
