@@ -33,7 +33,7 @@ impl World {
         let loopback = Listener::tcp(any, None).await.unwrap();
         let guarded = Listener::tcp(any, Some(Token::new("secret"))).await.unwrap();
         let addresses = (loopback.address().unwrap(), guarded.address().unwrap());
-        let served = Served { engine, store, opened: Value::Null, profile: None };
+        let served = Served { engine, store, opened: Value::Null, profile: None, scripted: false };
         let server = Server::start(served, vec![unix, loopback, guarded]);
         World { dir, server, loopback: addresses.0, guarded: addresses.1 }
     }
@@ -197,7 +197,7 @@ fn code_of<T: std::fmt::Debug>(called: Result<T, ClientError>) -> Code {
 async fn talking(world: &World) -> Client {
     let client = Client::new(Address::Unix(world.socket()), None);
     let file = FileText { name: "talk.flow".to_owned(), text: TALK.to_owned() };
-    let flows = client.deploy(&Deploy { files: vec![file] }).await.unwrap();
+    let flows = client.deploy(&Deploy { files: vec![file], profile: None }).await.unwrap();
     assert_eq!(flows[0].name, "Talk");
     client
 }
@@ -225,7 +225,7 @@ async fn a_start_counts_once_and_other_input_is_a_conflict() {
     assert_eq!(code_of(client.start(&nowhere).await), Code::NotFound);
     assert_eq!(client.runs(&Wanted::default()).await.unwrap().items.len(), 1);
     let faulty = FileText { name: "x.flow".to_owned(), text: "flow".to_owned() };
-    assert_eq!(code_of(client.deploy(&Deploy { files: vec![faulty] }).await), Code::Invalid);
+    assert_eq!(code_of(client.deploy(&Deploy { files: vec![faulty], profile: None }).await), Code::Invalid);
     world.server.stop().await;
 }
 

@@ -121,10 +121,10 @@ impl FlowFile {
     }
 
     /// Returns the request that deploys it.
-    pub(crate) fn deploy(&self) -> Deploy {
+    pub(crate) fn deploy(&self, profile: Option<String>) -> Deploy {
         let own = [(&self.name, &self.text)].into_iter();
         let files = own.chain(&self.attachments);
-        Deploy { files: files.map(|(n, t)| FileText { name: n.clone(), text: t.clone() }).collect() }
+        Deploy { files: files.map(|(n, t)| FileText { name: n.clone(), text: t.clone() }).collect(), profile }
     }
 
     /// Returns its scripted model; that of the built-in agent, which has something to say to everything, if it has none of its own.

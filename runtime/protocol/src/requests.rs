@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct Deploy {
     /// Flow files, and the tool catalogues that they name.
     pub files: Vec<FileText>,
+    /// The environment profile of runs of these flows that name none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
 }
 
 /// A file by name.
@@ -30,6 +33,9 @@ pub struct FlowView {
     pub version: u32,
     /// The hash of its machine.
     pub machine: String,
+    /// The environment profile of its runs that name none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
 }
 
 /// `POST /v1/runs`

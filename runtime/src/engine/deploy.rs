@@ -37,6 +37,7 @@ impl Engine {
     /// # Errors
     /// The diagnostics of the text, or what else went wrong.
     pub async fn deploy(&self, request: Deploy) -> Result<Vec<FlowView>, DeployError> {
+        let profile = request.profile;
         let (files, attachments) = sort(request.files);
         let checking = tokio::task::spawn_blocking(move || {
             let checked = check(&files, &attachments);
@@ -57,7 +58,13 @@ impl Engine {
         let mut deployed = Vec::new();
         for flow in checked {
             let hash = flow.machine.hash().0;
-            let view = FlowView { name: flow.name, version: flow.version, machine: hash };
+            // Who names no profile leaves the one that the flow was deployed with before.
+            let view = FlowView {
+                profile: profile.clone().or_else(|| self.flow(&flow.name)?.profile),
+                name: flow.name,
+                version: flow.version,
+                machine: hash,
+            };
             let source = Source {
                 places: flow.places,
                 files: files.iter().map(|file| (file.name.clone(), file.text.clone())).collect(),
@@ -72,6 +79,12 @@ impl Engine {
             self.core.ctx.flows.deployed(view, machine);
         }
         Ok(views)
+    }
+
+    /// Returns a deployed flow.
+    #[must_use]
+    pub fn flow(&self, name: &str) -> Option<FlowView> {
+        self.core.ctx.flows.get(name)
     }
 
     /// Returns the deployed flows by name.

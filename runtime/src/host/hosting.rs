@@ -13,6 +13,7 @@ use super::{OpenError, Options, setup, socket};
 use crate::engine::{self, Engine};
 use crate::http::{Listener, Served, Server};
 use crate::limits::FLUSH_EVERY_MS;
+use crate::profile::{Model, Profile};
 use crate::supervisor::Supervisor;
 
 /// What a host has open.
@@ -44,6 +45,7 @@ impl Hosting {
             store: Arc::<FjallStore>::clone(&store),
             opened: describe(&options.directory, &opened),
             profile,
+            scripted: matches!(&options.profile, Some(Profile { model: Model::Scripted { .. }, .. })),
         };
         let server = Server::start(served, listeners);
         let supervisor = options.program.clone();

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use outlast_dsl::diag;
 use outlast_kernel::Json as Value;
+use outlast_protocol::requests::Deploy;
 use outlast_protocol::{ApiError, Code};
 use serde_json::json;
 
@@ -17,7 +18,10 @@ use crate::profile::Profile;
 
 /// `POST /v1/flows`
 pub(super) async fn deploy(State(app): Shared, request: Request) -> Result<Response, Fault> {
-    let deploy = body::json(request).await?;
+    let deploy: Deploy = body::json(request).await?;
+    if deploy.profile.is_some() {
+        demand_owner(&app.access)?;
+    }
     match app.served.engine.deploy(deploy).await {
         Ok(flows) => Ok(Json(json!({ "flows": flows })).into_response()),
         Err(DeployError::Other(error)) => Err(error.into()),

@@ -35,7 +35,9 @@ pub(super) async fn start(
 ) -> Result<(StatusCode, Json<Started>), Fault> {
     let mut start: requests::Start = body::json(request).await?;
     if start.profile.is_none() {
-        start.profile.clone_from(&app.served.profile);
+        let of_flow = app.served.engine.flow(&start.flow).and_then(|flow| flow.profile);
+        let of_flow = of_flow.filter(|_| app.served.scripted);
+        start.profile = of_flow.or_else(|| app.served.profile.clone());
     }
     let (run, existing) = app.served.engine.start(start, app.access.principal()).await?;
     let status = if existing { StatusCode::OK } else { StatusCode::CREATED };

@@ -96,6 +96,8 @@ pub struct Served {
     pub opened: Json,
     /// The environment profile of runs that name none.
     pub profile: Option<String>,
+    /// Whether its model is scripted: then the profile that a flow was deployed with, with a script of its own, is the better one.
+    pub scripted: bool,
 }
 
 /// A running server.

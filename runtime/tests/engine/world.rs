@@ -94,7 +94,7 @@ impl World {
 
     pub(crate) async fn deploy(&self, text: &str) {
         let files = vec![FileText { name: "test.flow".into(), text: text.into() }];
-        match self.engine.deploy(Deploy { files }).await {
+        match self.engine.deploy(Deploy { files, profile: None }).await {
             Ok(_) => {}
             Err(DeployError::Invalid { diagnostics, sources }) => {
                 panic!("{:#}", outlast_dsl::diag::json(&diagnostics, &sources))

@@ -131,7 +131,7 @@ pub(crate) async fn start_chosen(
     if chosen.flow.machine.activities.iter().any(|activity| activity.queue != "tool") {
         environment::announce(&profile);
     }
-    let deploy = chosen.file.deploy();
+    let deploy = chosen.file.deploy(None);
     let flows = session.call(async |client| client.deploy(&deploy).await).await?;
     let deployed = flows.into_iter().find(|flow| flow.name == chosen.flow.name);
     let missing = || Failure::new(Exit::Failed, format!("the runtime did not deploy {}", chosen.flow.name));

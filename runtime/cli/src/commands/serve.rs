@@ -49,7 +49,10 @@ pub(crate) async fn serve(context: Context<'_>, arguments: &Arguments) -> Result
     let workers = if arguments.no_workers { Workers::None } else { Workers::Started };
     let session = Session::host(open::options(context.data, workers, Some(profile))?, listeners).await?;
     for file in &files {
-        let request = file.deploy();
+        // Each file brings its own script, if the model is scripted.
+        let profile = environment::profile(&file.script())?;
+        let name = session.call(async |client| client.put_profile(&profile).await).await?;
+        let request = file.deploy(Some(name));
         let flows = session.call(async |client| client.deploy(&request).await).await?;
         let names: Vec<&str> = flows.iter().map(|flow| flow.name.as_str()).collect();
         out::say(&format!("deployed {} of {}", names.join(", "), file.name));
