@@ -45,12 +45,15 @@ pub(crate) async fn serve(context: Context<'_>, arguments: &Arguments) -> Result
     let tcp = listeners.first().and_then(Listener::address);
     let script = files.first().map_or_else(|| FlowFile::agent().script(), FlowFile::script);
     let profile = environment::profile(&script)?;
-    environment::announce(&profile);
+    if files.is_empty() {
+        environment::announce(&profile);
+    }
     let workers = if arguments.no_workers { Workers::None } else { Workers::Started };
     let session = Session::host(open::options(context.data, workers, Some(profile))?, listeners).await?;
     for file in &files {
         // Each file brings its own script, if the model is scripted.
         let profile = environment::profile(&file.script())?;
+        environment::announce(&profile);
         let name = session.call(async |client| client.put_profile(&profile).await).await?;
         let request = file.deploy(Some(name));
         let flows = session.call(async |client| client.deploy(&request).await).await?;
