@@ -44,7 +44,7 @@ pub const STREAM_STALL_MS_MAX: u64 = 30_000;
 pub const STREAM_FRAMES_MAX: usize = 64;
 
 /// Milliseconds that open requests have for their end when the server stops.
-pub const DRAIN_MS_MAX: u64 = 1_000;
+pub const DRAIN_MS_MAX: u64 = 300;
 
 /// Events in one page of a history, if the client names no number, and at most.
 pub const EVENTS_PAGE: usize = 200;

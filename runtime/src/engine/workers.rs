@@ -92,6 +92,11 @@ impl Engine {
                 if !tasks.is_empty() {
                     return Ok(Polled { tasks });
                 }
+                // An engine that stops gives no more tasks, however often it is asked.
+                if self.core.shards.all().iter().any(tokio::sync::mpsc::Sender::is_closed) {
+                    return Err(errors::stopping());
+                }
+                tokio::task::yield_now().await;
                 continue;
             }
             tokio::select! {

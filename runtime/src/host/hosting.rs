@@ -65,8 +65,9 @@ impl Hosting {
         if let Some(supervisor) = self.supervisor.take() {
             supervisor.stop(&status).await;
         }
-        self.engine.shutdown().await;
+        // The server first: whoever waits is told at once to look for another host, and nobody asks an engine that has stopped.
         self.server.stop().await;
+        self.engine.shutdown().await;
         self.tasks.shutdown().await;
     }
 }
