@@ -57,7 +57,7 @@ async fn hundreds_of_runs_end_and_are_whole_after_reopening() {
     let store = Arc::new(opened.0);
     let engine = Engine::open(store.clone(), Options::default()).await.unwrap();
     let files = vec![outlast_protocol::requests::FileText { name: "test.flow".into(), text: FLOWS.into() }];
-    assert!(engine.deploy(outlast_protocol::requests::Deploy { files }).await.is_ok());
+    assert!(engine.deploy(outlast_protocol::requests::Deploy { files, ..Default::default() }).await.is_ok());
     let took = drive(engine.clone(), RUNS).await;
     println!("{RUNS} runs of two activities in {took:?}");
     engine.shutdown().await;
