@@ -186,8 +186,14 @@ impl Talk {
     /// Returns what an event adds to what is on the screen.
     fn lines_of(&mut self, event: &Value) -> Vec<transcript::Line> {
         if self.speech.as_ref().is_some_and(|speech| Some(speech.op.as_str()) == event["op"].as_str()) {
-            self.face.end_tail();
             self.said = self.speech.take().map(|speech| speech.text).unwrap_or_default();
+            // The last pieces of a text may come with its result only.
+            if let Some(rest) = transcript::rest(&event["value"], &self.said)
+                && self.face.write(rest)
+            {
+                self.said.push_str(rest);
+            }
+            self.face.end_tail();
         }
         let mut lines = transcript::lines(event);
         let shown = |text: &str| !text.trim().is_empty() && self.said.contains(text.trim());

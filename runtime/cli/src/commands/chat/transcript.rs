@@ -101,6 +101,15 @@ fn past(choice: &str) -> &str {
     }
 }
 
+/// Returns what a result says beyond the text of it that was streamed; a heading may stand before that.
+pub(super) fn rest<'a>(value: &'a Value, streamed: &str) -> Option<&'a str> {
+    let whole =
+        value.as_str().or_else(|| value["text"].as_str()).or_else(|| value["message"]["text"].as_str())?;
+    let starts = std::iter::once(0).chain(streamed.match_indices('\n').map(|(at, _)| at + 1));
+    let mut heard = starts.map(|at| &streamed[at..]).filter(|text| !text.is_empty());
+    heard.find_map(|text| whole.strip_prefix(text)).filter(|rest| !rest.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -139,6 +148,20 @@ mod tests {
         ] {
             let found: Vec<String> = lines(&event).into_iter().map(|(_, text)| text).collect();
             assert_eq!(found, expected, "{event}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_streamed_text_comes_with_its_result() {
+        for (value, streamed, expected) in [
+            (json!({ "text": "one two three" }), "[scripted: agent]\none two", Some(" three")),
+            (json!("one\ntwo"), "one\nt", Some("wo")),
+            (json!({ "message": { "text": "one" } }), "one", None),
+            (json!({ "text": "one" }), "other", None),
+            (json!({ "text": "one" }), "", None),
+            (json!({ "calls": [] }), "one", None),
+        ] {
+            assert_eq!(rest(&value, streamed), expected, "{streamed:?}");
         }
     }
 }
