@@ -2,6 +2,7 @@
 //!
 //! Invariant: leaving never harms the run; whoever leaves before the end says how to come back.
 
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,12 +132,9 @@ async fn advance(
             out::say(&format!("run {run} {}", show::waiting_for(run, &waiting)));
             return Ok(Some(Exit::Waiting));
         }
-        Step::LookAround(profile) => {
-            let found = session.call(async |client| client.profile(&profile).await).await;
-            if let Ok(profile) = found
-                && !profile.directory.is_dir()
-            {
-                let directory = profile.directory.display();
+        Step::LookAround => {
+            if let Some(directory) = missing_directory(session, run).await {
+                let directory = directory.display();
                 out::say(&format!(
                     "run {run} works in {directory}, which is missing: restore it to let it go on"
                 ));
@@ -154,6 +152,13 @@ async fn advance(
     // What was done shows in the next answer; do not ask faster than it can.
     tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
     Ok(None)
+}
+
+/// Returns the directory in which a run works, if it is not there.
+async fn missing_directory(session: &Session, run: &str) -> Option<PathBuf> {
+    let view = session.call(async |client| client.run(run).await).await.ok()?;
+    let profile = session.call(async |client| client.profile(&view.profile).await).await.ok()?;
+    (!profile.directory.is_dir()).then_some(profile.directory)
 }
 
 /// Passes over refusals that say that the run has moved on by itself.

@@ -30,7 +30,7 @@ pub(crate) enum Step {
     /// Cancel the run, because a person is asked.
     Cancel,
     /// See whether the environment can still be served.
-    LookAround(String),
+    LookAround,
     /// Wait on.
     Wait,
 }
@@ -51,10 +51,11 @@ pub(crate) fn step(view: &ResultView, on_ask: OnAsk, closes: bool) -> Step {
         WaitingFor::Message { .. } | WaitingFor::Held { .. } | WaitingFor::Blocked { .. } => {
             Step::Leave(waiting.clone())
         }
-        WaitingFor::Environment { profile, .. } => Step::LookAround(profile.clone()),
-        WaitingFor::Worker { .. }
-        | WaitingFor::Activity { .. }
-        | WaitingFor::Retry { .. }
+        // Without its directory a run has no worker, which looks like one that is yet to come.
+        WaitingFor::Environment { .. } | WaitingFor::Worker { .. } | WaitingFor::Activity { .. } => {
+            Step::LookAround
+        }
+        WaitingFor::Retry { .. }
         | WaitingFor::Timer { .. }
         | WaitingFor::Child { .. }
         | WaitingFor::Budget { .. } => Step::Wait,
@@ -98,11 +99,13 @@ mod tests {
         let timer = WaitingFor::Timer { until: String::new() };
         let held = WaitingFor::Held { reason: String::new(), op: "1.0".to_owned() };
         let nowhere = WaitingFor::Environment { profile: "p".to_owned(), detail: String::new() };
+        let worker = WaitingFor::Worker { queue: "tool".to_owned(), activity: "a".to_owned() };
         for (waiting, expected) in [
             (None, Step::Wait),
             (Some(timer), Step::Wait),
             (Some(held.clone()), Step::Leave(held)),
-            (Some(nowhere), Step::LookAround("p".to_owned())),
+            (Some(nowhere), Step::LookAround),
+            (Some(worker), Step::LookAround),
         ] {
             assert_eq!(check(waiting.clone(), OnAsk::Wait, true), expected, "{waiting:?}");
         }
