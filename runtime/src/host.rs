@@ -105,13 +105,25 @@ impl Session {
         Ok(Session { options, client, hosting: Mutex::new(hosting), brought: Mutex::default() })
     }
 
-    /// Hosts the directory, also on these listeners; does not attach.
+    /// Hosts the directory, also on these listeners; does not attach. An owner that does not answer may be one that was killed and
+    /// is not quite gone, so it is waited for.
     ///
     /// # Errors
     /// [`OpenError`].
-    pub async fn host(options: Options, listeners: Vec<Listener>) -> Result<Session, OpenError> {
+    pub async fn host(options: Options, mut listeners: Vec<Listener>) -> Result<Session, OpenError> {
         let client = Client::new(Address::Unix(socket(&options.directory)), None);
-        let hosting = Hosting::open(&options, listeners).await?;
+        let end = Instant::now() + Duration::from_millis(ATTACH_MS_MAX);
+        let hosting = loop {
+            match Hosting::open(&options, &mut listeners).await {
+                Ok(hosting) => break hosting,
+                Err(OpenError::Store(StoreError::Locked { .. }))
+                    if client.status().await.is_err() && Instant::now() < end =>
+                {
+                    pause().await;
+                }
+                Err(error) => return Err(error),
+            }
+        };
         let hosting = Mutex::new(Some(hosting));
         Ok(Session { options, client, hosting, brought: Mutex::default() })
     }
@@ -257,7 +269,7 @@ fn socket(directory: &Path) -> PathBuf {
 async fn host_or_attach(options: &Options, client: &Client) -> Result<Option<Hosting>, OpenError> {
     let end = Instant::now() + Duration::from_millis(ATTACH_MS_MAX);
     loop {
-        let owner = match Hosting::open(options, Vec::new()).await {
+        let owner = match Hosting::open(options, &mut Vec::new()).await {
             Ok(hosting) => return Ok(Some(hosting)),
             Err(OpenError::Store(StoreError::Locked { pid, .. })) => pid,
             Err(error) => return Err(error),

@@ -25,8 +25,10 @@ pub(super) struct Hosting {
 }
 
 impl Hosting {
-    pub(super) async fn open(options: &Options, mut listeners: Vec<Listener>) -> Result<Hosting, OpenError> {
+    /// Opens everything. The listeners are taken only if the store could be opened.
+    pub(super) async fn open(options: &Options, listeners: &mut Vec<Listener>) -> Result<Hosting, OpenError> {
         let (store, opened) = open_store(&options.directory).await?;
+        let mut listeners = std::mem::take(listeners);
         let store = Arc::new(store);
         let engine = Engine::open(Arc::<FjallStore>::clone(&store), engine::Options::default()).await?;
         let profile = match &options.profile {
