@@ -65,6 +65,13 @@ impl Process {
         }
     }
 
+    /// Types keys, without the end of a line.
+    pub fn press(&mut self, keys: &str) {
+        if let Some(stdin) = &mut self.stdin {
+            let _gone = write!(stdin, "{keys}").and_then(|()| stdin.flush());
+        }
+    }
+
     /// Closes its input.
     pub fn hang_up(&mut self) {
         self.stdin = None;

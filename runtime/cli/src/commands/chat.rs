@@ -65,15 +65,16 @@ pub(crate) async fn chat(context: Context<'_>, arguments: &Arguments) -> Result<
             (None, true) => Some(newest(&session).await?),
             (None, false) => None,
         };
+        // Before anything is shown: what a person types at the first word they see must be keys already.
+        let terminal = if on_terminal { Some(Terminal::open()?) } else { None };
         let mut talk = Talk::new(Arc::clone(&session), face, chosen);
         match found {
             Some(run) => resume(&mut talk, run).await?,
             None => greet(&mut talk).await?,
         }
-        let exit = if on_terminal {
-            typed::talk(&mut talk, signals).await
-        } else {
-            lines::talk(&mut talk, signals).await
+        let exit = match terminal {
+            Some(terminal) => typed::talk(&mut talk, terminal, signals).await,
+            None => lines::talk(&mut talk, signals).await,
         };
         farewell(talk, exit).await
     };

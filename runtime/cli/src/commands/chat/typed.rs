@@ -37,9 +37,9 @@ enum Turn {
 }
 
 /// Talks until the person leaves or the run ends.
-pub(super) async fn talk(talk: &mut Talk, mut signals: Signals) -> Result<Exit, Failure> {
+pub(super) async fn talk(talk: &mut Talk, terminal: Terminal, mut signals: Signals) -> Result<Exit, Failure> {
     let mut person = Person {
-        terminal: Terminal::open()?,
+        terminal,
         bytes: Terminal::bytes(),
         keys: Keys::default(),
         editor: Editor::default(),
