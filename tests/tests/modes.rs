@@ -241,3 +241,21 @@ fn a_server_that_is_asked_to_end_ends_and_its_runs_stay() {
     assert_eq!(end.code, Some(143), "{end:?}");
     assert_eq!(world.json(&["show", "one", "--json"])["waiting_for"]["kind"], "question");
 }
+
+#[test]
+fn a_batch_that_is_asked_to_end_leaves_the_run_and_says_how_to_go_on() {
+    for (signal, code) in [("TERM", 143), ("INT", 130)] {
+        let world = World::with_examples();
+        let mut batch = world.start(&["run", "examples/report.flow", "--id", "report", "--output", "jsonl"]);
+        batch.line("something that happens", |line| line.contains("\"emit\""));
+        let pid = batch.pid().to_string();
+        let sent = std::process::Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap();
+        assert!(sent.success());
+        let end = batch.finish();
+        assert_eq!(end.code, Some(code), "{end:?}");
+        assert!(end.stderr.contains("to go on: outlast run --id report"), "{end:?}");
+        succeeded(&world.run(&["run", "--id", "report"]));
+        assert_eq!(world.file("report.log").lines().count(), 8);
+        once_each(&world, "report");
+    }
+}
