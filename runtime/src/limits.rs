@@ -108,6 +108,9 @@ pub const NAME_BYTES_MAX: usize = 200;
 /// work goes on within a second.
 pub const PROCESS_LOOK_MS: u64 = 100;
 
+/// Milliseconds between two looks whether a process that has tasks in hand still lives: a loss shows in seconds, not after the lease.
+pub const HOLDER_LOOK_MS: u64 = 1_000;
+
 /// Milliseconds after which a worker is told again to stop an attempt: an answer of `control` may have been lost.
 pub const STOP_AGAIN_MS: u64 = 5_000;
 

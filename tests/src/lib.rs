@@ -3,8 +3,10 @@
 //! Leaves unit tests to the crates. Invariant: nothing here sleeps; tests wait for conditions, with a deadline.
 
 pub mod http;
+pub mod ledger;
 pub mod model_server;
 pub mod process;
 pub mod random;
 pub mod repository;
+pub mod socket;
 pub mod world;

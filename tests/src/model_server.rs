@@ -3,6 +3,7 @@
 //! Leaves what is answered to the test. Invariant: a request that a strict provider would refuse is refused here and remembered, so a
 //! test sees it even if the refusal was retried or passed over.
 
+use std::collections::BTreeSet;
 use std::io::{BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,8 @@ pub enum Reply {
     Text(String),
     /// A call of a tool, with its arguments.
     Call(&'static str, Value),
+    /// Several calls at once: id, tool, arguments.
+    Calls(Vec<(&'static str, &'static str, Value)>),
     /// An error with this status.
     Error(u16),
 }
@@ -71,6 +74,12 @@ impl ModelServer {
         format!("http://{}/v1", self.address)
     }
 
+    /// Returns the messages of every request so far.
+    #[must_use]
+    pub fn conversations(&self) -> Vec<Vec<Value>> {
+        self.seen().bodies.iter().map(|body| messages(body).to_vec()).collect()
+    }
+
     /// Returns what was sent so far.
     pub fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
@@ -83,6 +92,12 @@ pub fn last_text(body: &Value, role: &str) -> String {
     let mut messages = body["messages"].as_array().into_iter().flatten();
     let last = messages.rfind(|message| message["role"] == role);
     last.and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned()
+}
+
+/// Returns a request's messages.
+#[must_use]
+pub fn messages(body: &Value) -> &[Value] {
+    body["messages"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Returns how many messages of a role a request has.
@@ -122,6 +137,14 @@ fn serve(stream: TcpStream, answer: &Answering, seen: &Mutex<Seen>) -> std::io::
         Reply::Text(text) => {
             stream_out(&stream, text.split_inclusive(' ').map(|word| json!({"content": word})), "stop")
         }
+        Reply::Calls(calls) => {
+            let whole = calls.iter().enumerate().map(|(at, (id, name, arguments))| {
+                let function = json!({"name": name, "arguments": arguments.to_string()});
+                json!({"index": at, "id": id, "type": "function", "function": function})
+            });
+            let whole: Vec<Value> = whole.collect();
+            stream_out(&stream, [json!({ "tool_calls": whole })], "tool_calls")
+        }
         Reply::Call(name, arguments) => {
             // The id is unique in the conversation because every call before has its result in it.
             let id = format!("call_{}", count(&body, "tool"));
@@ -156,8 +179,8 @@ fn check(body: &Value) -> Result<(), String> {
     if body["stream"] != true || body["model"].as_str().unwrap_or_default().is_empty() {
         return Err("a named model and a stream are expected".to_owned());
     }
-    let messages = body["messages"].as_array().ok_or("no messages")?;
-    let mut open: Vec<&str> = Vec::new();
+    let messages = messages(body);
+    let (mut ids, mut open) = (BTreeSet::new(), Vec::new());
     let mut before = "";
     for (at, message) in messages.iter().enumerate() {
         let wrong = |what: &str| Err(format!("message {at}: {what}: {message}"));
@@ -182,12 +205,16 @@ fn check(body: &Value) -> Result<(), String> {
                     if !serde_json::from_str(arguments).is_ok_and(|arguments: Value| arguments.is_object()) {
                         return wrong("arguments that are no object");
                     }
-                    open.push(call["id"].as_str().unwrap_or_default());
+                    let id = call["id"].as_str().unwrap_or_default();
+                    if !ids.insert(id) {
+                        return wrong("an id that was there before");
+                    }
+                    open.push(id);
                 }
             }
             "tool" => {
                 let id = message["tool_call_id"].as_str().unwrap_or_default();
-                let Some(place) = open.iter().position(|call| *call == id) else {
+                let Some(place) = open.iter().position(|call: &&str| *call == id) else {
                     return wrong("a result of no call");
                 };
                 open.remove(place);

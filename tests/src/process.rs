@@ -9,6 +9,21 @@ use std::time::{Duration, Instant};
 /// How long a test waits for anything before it fails.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How often a condition is looked at.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Waits until a condition holds.
+///
+/// # Panics
+/// If the patience is over before.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "waited in vain for {what}");
+        std::thread::park_timeout(LOOK);
+    }
+}
+
 /// A running process.
 #[derive(Debug)]
 pub struct Process {
@@ -111,6 +126,17 @@ impl Process {
     /// Kills it with signal 9.
     pub fn kill(&mut self) {
         let _gone = self.child.kill();
+    }
+
+    /// Sends it a signal by name, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        let _gone = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).output();
+    }
+
+    /// Kills it with signal 9 and waits until it is gone.
+    pub fn murder(&mut self) {
+        self.kill();
+        let _status = self.child.wait();
     }
 
     /// Waits for its end.

@@ -27,3 +27,9 @@ impl Random {
         self.number().checked_rem(bound).unwrap_or(0)
     }
 }
+
+/// Returns how often a test runs its race: `OUTLAST_REPEATS` if it is set.
+#[must_use]
+pub fn repeats(usual: u64) -> u64 {
+    std::env::var("OUTLAST_REPEATS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}

@@ -14,6 +14,7 @@ use crate::repository;
 #[derive(Debug)]
 pub struct World {
     dir: TempDir,
+    variables: Vec<(String, String)>,
 }
 
 /// Which process of a world is meant.
@@ -36,6 +37,7 @@ impl World {
     pub fn new() -> World {
         let world = World {
             dir: tempfile::tempdir().unwrap_or_else(|error| panic!("no temporary directory: {error}")),
+            variables: Vec::new(),
         };
         for folder in ["work", "home"] {
             std::fs::create_dir_all(world.dir.path().join(folder)).unwrap_or_else(|error| panic!("{error}"));
@@ -54,6 +56,24 @@ impl World {
         world
     }
 
+    /// Makes a world whose working directory holds the flows of the tests, in `flows`.
+    ///
+    /// # Panics
+    /// If they cannot be copied.
+    #[must_use]
+    pub fn with_flows() -> World {
+        let world = World::new();
+        copy(&repository::root().join("tests/flows"), &world.work().join("flows"));
+        world
+    }
+
+    /// Gives all commands of this world an environment variable.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: &str) -> World {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Returns the working directory.
     #[must_use]
     pub fn work(&self) -> PathBuf {
@@ -64,6 +84,12 @@ impl World {
     #[must_use]
     pub fn data(&self) -> PathBuf {
         self.dir.path().join("data")
+    }
+
+    /// Returns the runtime's socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.data().join("socket")
     }
 
     /// Returns a file of the working directory as text; empty if there is none.
@@ -83,10 +109,11 @@ impl World {
     /// Returns the command for the binary with these arguments: nothing of the tester's environment but PATH.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(binary());
+        let mut command = Command::new(beside("outlast"));
         command.args(arguments).current_dir(self.work()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.dir.path().join("home")).env("OUTLAST_DATA", self.data());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -94,6 +121,23 @@ impl World {
     #[must_use]
     pub fn start(&self, arguments: &[&str]) -> Process {
         Process::start(&mut self.command(arguments))
+    }
+
+    /// Starts `serve` on the socket alone with these further arguments, and waits until it is ready.
+    #[must_use]
+    pub fn host(&self, arguments: &[&str]) -> Process {
+        let mut server = self.start(&[&["serve", "--json"], arguments].concat());
+        let _ready = server.line("the address", |line| line.contains("\"socket\""));
+        server
+    }
+
+    /// Starts a test worker, which runs so many attempts at once. It ends when the process is dropped.
+    #[must_use]
+    pub fn worker(&self, name: &str, concurrency: u32) -> Process {
+        let mut command = Command::new(beside("outlast-test-worker"));
+        command.arg(self.work()).arg(format!("unix:{}", self.socket().display()));
+        command.args([name, &concurrency.to_string()]).current_dir(self.work());
+        Process::start(&mut command)
     }
 
     /// Runs the binary to its end, with closed input.
@@ -181,13 +225,11 @@ impl Drop for World {
     }
 }
 
-/// Returns the binary under test, which `tests/run` builds before the tests.
-fn binary() -> PathBuf {
+/// Returns a binary of the workspace; `tests/run` builds them before the tests.
+fn beside(name: &str) -> PathBuf {
     let here = std::env::current_exe().unwrap_or_else(|error| panic!("no path of this test: {error}"));
-    let profile = here.ancestors().find(|folder| folder.join("outlast").is_file());
-    let folder = profile
-        .unwrap_or_else(|| panic!("no `outlast` beside {}; run tests/run, which builds it", here.display()));
-    folder.join("outlast")
+    let found = here.ancestors().map(|folder| folder.join(name)).find(|path| path.is_file());
+    found.unwrap_or_else(|| panic!("no `{name}` beside {}; run tests/run, which builds it", here.display()))
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -16,7 +16,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("outlast-runtime", &["outlast-dsl", "outlast-kernel", "outlast-protocol", "outlast-store"]),
     ("outlast-workers", &["outlast-protocol"]),
     ("outlast", &["outlast-dsl", "outlast-protocol", "outlast-runtime", "outlast-workers"]),
-    ("outlast-tests", &[]),
+    ("outlast-tests", &["outlast-workers"]),
 ];
 
 /// Libraries that are named in these crates only.

@@ -161,8 +161,9 @@ impl Dispatch {
         inner.lanes.remove(work);
         let names_tasks = inner.sessions.get(&task.session).is_some_and(|s| s.names_tasks);
         let judge_at = task.judge_at(self.lease_ms, names_tasks);
+        let look_at = inner.sessions.get(&task.session)?.look_at(task.named_at);
         inner.hand.insert(work.clone(), task);
-        self.arm(&inner, judge_at);
+        self.arm(&inner, judge_at.into_iter().chain(look_at).min());
         Some(())
     }
 
@@ -216,7 +217,8 @@ impl Dispatch {
             // Whether a process lives can only be asked, so ask often while somebody waits for the answer.
             now.plus(limits::PROCESS_LOOK_MS).min(inner.adoption.until)
         });
-        let next = leases.chain(tasks).chain(adoption).min();
+        let looks = inner.sessions.values().filter_map(|session| session.look_at(now));
+        let next = leases.chain(tasks).chain(adoption).chain(looks).min();
         inner.armed = next;
         next
     }
@@ -311,19 +313,20 @@ impl Inner {
         }
     }
 
+    /// Ends the sessions whose lease is over, and those whose process is gone: nobody has to wait for the lease of the dead.
     fn end_leases(&mut self, now: Millis, due: &mut Due) {
-        let ended: Vec<String> = self
-            .sessions
-            .iter()
-            .filter(|(_, session)| session.lease_until <= now)
-            .map(|(id, _)| id.clone())
-            .collect();
-        for id in ended {
+        let why = |session: &Session| match session.lease_until <= now {
+            true => Some(LostWhy::Lease),
+            false => session.is_gone().then_some(LostWhy::WorkerGone),
+        };
+        let ended: Vec<(String, LostWhy)> =
+            self.sessions.iter().filter_map(|(id, session)| Some((id.clone(), why(session)?))).collect();
+        for (id, why) in ended {
             let Some(session) = self.sessions.remove(&id) else { continue };
             session.work.notify_waiters();
             session.stops.notify_waiters();
             let wanted = self.drop_hand_of(&session);
-            due.lost.extend(wanted.into_iter().map(|(work, task)| (work, task.attempt, LostWhy::Lease)));
+            due.lost.extend(wanted.into_iter().map(|(work, task)| (work, task.attempt, why)));
             due.ended.push((session.record.worker, session.record.boot));
         }
     }

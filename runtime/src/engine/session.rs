@@ -169,6 +169,17 @@ impl Session {
         }
     }
 
+    /// Returns when to look whether its process still lives; none if it has nothing in hand, or is on another computer.
+    pub(crate) fn look_at(&self, now: Millis) -> Option<Millis> {
+        let wanted = self.record.process.is_some() && !self.hand.is_empty();
+        wanted.then(|| now.plus(limits::HOLDER_LOOK_MS))
+    }
+
+    /// Tells whether it has something in hand and its process is gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        !self.hand.is_empty() && self.record.process.is_some_and(|process| !process.lives())
+    }
+
     /// Returns how many tasks it can take now.
     pub(crate) fn room(&self) -> usize {
         if self.leaving { 0 } else { self.concurrency.saturating_sub(self.hand.len() + self.coming) }

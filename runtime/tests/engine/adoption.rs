@@ -118,6 +118,25 @@ async fn a_worker_that_dies_within_the_window_is_not_waited_for() {
 }
 
 #[tokio::test]
+async fn a_worker_that_dies_with_a_task_in_hand_is_noticed_before_its_lease_ends() {
+    let world = World::new().await;
+    let mut dying = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let mut register = super::world::register("w", "b", Vec::new());
+    register.pid = Some(dying.id());
+    let session = world.engine.register(register).await.unwrap().session;
+    let worker = super::world::Worker { engine: world.engine.clone(), session };
+    world.start("r", "Two", json!({ "x": 1 })).await;
+    let _task = worker.task().await;
+    let other = world.worker("other").await;
+    world.advance(1_000).await;
+    assert!(other.tasks().await.is_empty());
+    dying.kill().unwrap();
+    dying.wait().unwrap();
+    world.advance(1_000).await;
+    assert_eq!(other.task().await.run, "r");
+}
+
+#[tokio::test]
 async fn a_reconnect_without_a_restart_keeps_tasks_too() {
     let world = World::new().await;
     let worker = world.worker("w").await;

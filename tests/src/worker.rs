@@ -1,0 +1,110 @@
+//! A worker for tests: its activities leave a line in the ledger and stop at gates, so that a test can count and kill exactly.
+//!
+//! `outlast-test-worker DIRECTORY ADDRESS NAME CONCURRENCY`. Around each line stand two gates, `before` and `after`: a gate that the
+//! test has closed is marked as reached and holds the attempt until it is opened. Leaves judging to the tests. Invariant: a line is
+//! on disk before the attempt goes on.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use outlast_tests::ledger::{self, Gate};
+use outlast_workers::sdk::{Activity, Done, Failure, Offer, TaskContext, Worker};
+use serde_json::{Value, json};
+
+/// How often a closed gate is looked at.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Leaves a line.
+struct Ledger {
+    name: &'static str,
+    directory: PathBuf,
+}
+
+/// Looks whether the line of this operation is there.
+struct Effect {
+    directory: PathBuf,
+}
+
+#[async_trait::async_trait]
+impl Activity for Ledger {
+    fn offer(&self) -> Offer {
+        Offer { name: self.name.to_owned(), ..Offer::default() }
+    }
+
+    async fn run(&self, task: TaskContext) -> Result<Done, Failure> {
+        let name = task.text("name")?.to_owned();
+        pass(&self.directory, &name, Gate::Before).await;
+        write(&self.directory, &task, &name).map_err(|error| Failure::new("Ledger", error.to_string()))?;
+        pass(&self.directory, &name, Gate::After).await;
+        Ok(Done::new(task.key()))
+    }
+}
+
+#[async_trait::async_trait]
+impl Activity for Effect {
+    fn offer(&self) -> Offer {
+        Offer { name: "ledger_effect".to_owned(), ..Offer::default() }
+    }
+
+    async fn run(&self, task: TaskContext) -> Result<Done, Failure> {
+        let happened = ledger::read(&self.directory).iter().any(|line| line.key == task.key());
+        Ok(Done::new(if happened {
+            json!({"type": "Happened", "result": task.key()})
+        } else {
+            json!({"type": "NotHappened"})
+        }))
+    }
+}
+
+async fn pass(directory: &Path, name: &str, gate: Gate) {
+    let path = ledger::gate(directory, name, gate);
+    if !path.exists() {
+        return;
+    }
+    // A mark that cannot be made shows as a test that waits in vain.
+    let _marked = std::fs::write(ledger::mark(directory, name, gate), "");
+    let mut look = tokio::time::interval(LOOK);
+    while path.exists() {
+        look.tick().await;
+    }
+}
+
+fn write(directory: &Path, task: &TaskContext, name: &str) -> std::io::Result<()> {
+    let mut line: Value = json!({"name": name, "run": task.run(), "op": task.op(), "key": task.key()});
+    line["attempt"] = json!(task.attempt());
+    line["pid"] = json!(std::process::id());
+    let mut file = OpenOptions::new().create(true).append(true).open(directory.join(ledger::FILE))?;
+    file.write_all(format!("{line}\n").as_bytes())?;
+    file.sync_all()
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [directory, address, name, concurrency] = arguments.as_slice() else {
+        eprintln!("outlast-test-worker DIRECTORY ADDRESS NAME CONCURRENCY");
+        return ExitCode::from(2);
+    };
+    let directory = PathBuf::from(directory);
+    let worker = Worker::builder(name)
+        .connect(address)
+        .queues(["test"])
+        .concurrency(concurrency.parse().unwrap_or(1))
+        .activity(Ledger { name: "ledger", directory: directory.clone() })
+        .activity(Ledger { name: "repeatable", directory: directory.clone() })
+        .activity(Effect { directory });
+    let served = match worker.build() {
+        Ok(worker) => worker.serve().await,
+        Err(error) => Err(error),
+    };
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Requests that are broken, as bytes on the socket.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use outlast_tests::socket::{Answer, request};
+use outlast_tests::world::World;
+use serde_json::{Value, json};
+
+const JSON: &str = "content-type: application/json";
+
+fn post(world: &World, path: &str, header: &str, body: &[u8]) -> Answer {
+    request(&world.socket(), "POST", path, &[header], body).unwrap()
+}
+
+/// Case RPC-02: every broken body has a typed answer, changes nothing, and the next good request works.
+#[test]
+fn broken_bodies_are_refused_and_the_next_request_works() {
+    let world = World::with_flows();
+    let _server = world.host(&["--no-workers", "flows/repeatable.flow"]);
+    let good = r#"{"flow": "Repeatable", "id": "good", "input": {"name": "a"}}"#;
+    let huge = format!("{{\"flow\": \"{}\"}}", "x".repeat(20 << 20));
+    let deep = "[".repeat(100_000);
+    let twice = format!("{good}\n{good}");
+    let marked = [b"\xef\xbb\xbf", good.as_bytes()].concat();
+    let bodies: [(&str, u16, &[u8]); 14] = [
+        ("nothing", 422, b""),
+        ("not JSON", 422, b"flow=Repeatable"),
+        ("cut off", 422, &good.as_bytes()[..20]),
+        ("two objects", 422, twice.as_bytes()),
+        ("a byte order mark", 422, &marked),
+        ("invalid UTF-8", 422, b"{\"flow\": \"\xff\xfe\"}"),
+        ("NUL", 422, b"{\"flow\": \"Repeatable\"}\0"),
+        ("an empty batch", 422, b"[]"),
+        ("a batch", 422, b"[{\"flow\": \"Repeatable\"}, 1]"),
+        ("a text", 422, b"\"Repeatable\""),
+        ("an unknown field", 422, b"{\"flow\": \"Repeatable\", \"colour\": 1}"),
+        ("a half of a surrogate", 422, br#"{"flow": "\ud800"}"#),
+        ("no bottom", 422, deep.as_bytes()),
+        ("no end", 413, huge.as_bytes()),
+    ];
+    for (what, status, body) in bodies {
+        let answer = post(&world, "/v1/runs", JSON, body);
+        assert_eq!(answer.status, status, "{what}: {}", answer.body);
+        let error = &answer.body["error"];
+        assert!(error["code"].is_string() && error["message"].is_string(), "{what}: {}", answer.body);
+        assert!(answer.body.to_string().len() < 2_000, "{what} is quoted at length");
+    }
+    assert_eq!(post(&world, "/v1/runs", "content-type: text/plain", good.as_bytes()).status, 422);
+    assert_eq!(world.get("/v1/runs")["items"], json!([]), "nothing was stored");
+    let crlf = good.replace(' ', "\r\n");
+    assert_eq!(post(&world, "/v1/runs", JSON, crlf.as_bytes()).status, 201, "line ends are white space");
+}
+
+/// Case RPC-02: the same for what is done to a run.
+#[test]
+fn broken_words_to_a_run_change_nothing() {
+    let world = World::with_flows();
+    let _server = world.host(&["--no-workers", "flows/approved_once.flow"]);
+    world.begin("ApprovedOnce", "r", &json!({"name": "a"}));
+    let before = world.history("r");
+    for (path, body) in [
+        ("messages", json!({"type": "Say"})),
+        ("messages", json!({"type": "", "value": 1})),
+        ("messages", json!([])),
+        ("answers", json!({"choice": "perhaps"})),
+        ("answers", json!({"choice": "approve", "question": "1.7"})),
+        ("answers", json!({"choice": "approve", "question": "../1.0"})),
+        ("answers", json!({"choice": "approve", "shown": "other"})),
+        ("answers", json!({"choice": "approve", "value": "other"})),
+        ("settle", json!({"op": "1.0", "verdict": "happened"})),
+        ("release", json!({"op": "nonsense"})),
+        ("cancel", json!({"why": "because"})),
+        ("fly", json!({})),
+    ] {
+        let answer = world.post(&format!("/v1/runs/r/{path}"), &body);
+        assert!((400..500).contains(&answer.status), "{path} {body}: {answer:?}");
+        assert!(answer.body["error"]["code"].is_string(), "{path} {body}: {answer:?}");
+    }
+    assert_eq!(world.history("r"), before);
+    let question: Value = world.questions("r", 1)[0].clone();
+    assert_eq!(question["text"], "Do it?");
+}
