@@ -16,7 +16,7 @@ fn messages_between_results_are_replayed_in_their_recorded_order() {
     let mut random = Random::from_environment(2);
     let world = World::with_flows();
     let mut server = world.host(&["--no-workers", "flows/one_at_a_time.flow"]);
-    let _worker = world.worker("w", 1);
+    let _workers = [world.worker("one", 1), world.worker("two", 1)];
     world.begin("OneAtATime", "r", &json!({}));
     let mut kills = 0;
     for number in 0..repeats(60) {

@@ -45,6 +45,10 @@ fn broken_bodies_are_refused_and_the_next_request_works() {
         assert!(error["code"].is_string() && error["message"].is_string(), "{what}: {}", answer.body);
         assert!(answer.body.to_string().len() < 2_000, "{what} is quoted at length");
     }
+    let long = json!({"flow": "x".repeat(500_000)});
+    let answer = world.post("/v1/runs", &long);
+    assert_eq!(answer.status, 404);
+    assert!(answer.body.to_string().len() < 2_000, "a long name is quoted at length");
     assert_eq!(post(&world, "/v1/runs", "content-type: text/plain", good.as_bytes()).status, 422);
     assert_eq!(world.get("/v1/runs")["items"], json!([]), "nothing was stored");
     let crlf = good.replace(' ', "\r\n");

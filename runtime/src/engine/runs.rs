@@ -338,5 +338,6 @@ fn stored_view(view: Json) -> Result<RunView, ApiError> {
 }
 
 fn no_flow(name: &str) -> ApiError {
+    let name: String = name.chars().take(limits::QUOTED_CHARS).collect();
     ApiError::new(Code::NotFound, format!("no flow {name:?} is deployed")).hint("deploy its file first")
 }
