@@ -4,20 +4,27 @@
 //! when the host dies, those attached race for the lock and the winner hosts. Start at [`Session`].
 
 mod hosting;
+mod patience;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outlast_protocol::{ApiError, Code};
 pub use outlast_store::StoreError;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinSet;
 
 use crate::client::{Address, Client, ClientError, Follow};
+use crate::engine::Engine;
 use crate::http::{Listener, PROTOCOL};
 use crate::limits::{ATTACH_MS_MAX, ATTACH_RETRY_MS};
 use crate::profile::{Model, Profile};
 use crate::supervisor::{Kind, Setup, Supervisor};
 use hosting::Hosting;
+use patience::Patience;
 
 /// The socket's name in the data directory.
 const SOCKET: &str = "socket";
@@ -89,7 +96,9 @@ pub enum SessionError {
 pub struct Session {
     options: Options,
     client: Client,
-    hosting: Mutex<Option<Hosting>>,
+    hosting: Arc<Mutex<Option<Hosting>>>,
+    /// The engine hosted here, for those who only watch: they must not wait for the lock, see [`Session::failed`].
+    hosted: watch::Sender<Option<Engine>>,
     /// Workers that this process brought although it only attached.
     brought: Mutex<Vec<Supervisor>>,
 }
@@ -101,8 +110,16 @@ impl Session {
     /// [`OpenError`].
     pub async fn open(options: Options) -> Result<Session, OpenError> {
         let client = Client::new(Address::Unix(socket(&options.directory)), None);
-        let hosting = host_or_attach(&options, &client).await?;
-        Ok(Session { options, client, hosting: Mutex::new(hosting), brought: Mutex::default() })
+        let hosting = match host_or_attach(&options, &client).await? {
+            Host::Here(hosting) => Some(*hosting),
+            Host::There(_) => None,
+        };
+        Ok(Session::with(options, client, hosting))
+    }
+
+    fn with(options: Options, client: Client, hosting: Option<Hosting>) -> Session {
+        let hosted = watch::Sender::new(hosting.as_ref().map(Hosting::engine));
+        Session { options, client, hosting: Arc::new(Mutex::new(hosting)), hosted, brought: Mutex::default() }
     }
 
     /// Hosts the directory, also on these listeners; does not attach. An owner that does not answer may be one that was killed and
@@ -124,8 +141,7 @@ impl Session {
                 Err(error) => return Err(error),
             }
         };
-        let hosting = Mutex::new(Some(hosting));
-        Ok(Session { options, client, hosting, brought: Mutex::default() })
+        Ok(Session::with(options, client, Some(hosting)))
     }
 
     /// Returns the client of the directory's runtime. After [`ClientError::Unreachable`], [`Session::reopen`] and go on.
@@ -141,8 +157,9 @@ impl Session {
     }
 
     /// Whether this process hosts the engine.
-    pub async fn is_host(&self) -> bool {
-        self.hosting.lock().await.is_some()
+    #[must_use]
+    pub fn is_host(&self) -> bool {
+        self.hosted.borrow().is_some()
     }
 
     /// Makes a call that may be repeated; when the host is lost on the way, hosts or attaches anew and makes it again.
@@ -153,11 +170,11 @@ impl Session {
         &self,
         call: impl AsyncFn(&Client) -> Result<T, ClientError>,
     ) -> Result<T, SessionError> {
-        let end = Instant::now() + Duration::from_millis(ATTACH_MS_MAX);
+        let mut patience = Patience::default();
         loop {
             match call(&self.client).await {
                 Ok(value) => return Ok(value),
-                Err(error) => self.come_back(error, end).await?,
+                Err(error) => self.come_back(error, &mut patience).await?,
             }
         }
     }
@@ -167,22 +184,23 @@ impl Session {
     /// # Errors
     /// [`SessionError`].
     pub async fn follow(&self, run: &str, last_event_id: Option<&str>) -> Result<Follow, SessionError> {
-        let end = Instant::now() + Duration::from_millis(ATTACH_MS_MAX);
+        let mut patience = Patience::default();
         loop {
             match self.client.follow(run, last_event_id).await {
                 Ok(follow) => return Ok(follow),
-                Err(error) => self.come_back(error, end).await?,
+                Err(error) => self.come_back(error, &mut patience).await?,
             }
         }
     }
 
-    /// Hosts or attaches anew if a call failed because the host is gone and there is time left; else gives the error back.
-    async fn come_back(&self, error: ClientError, end: Instant) -> Result<(), SessionError> {
-        if !is_lost(&error) || Instant::now() >= end {
+    /// Hosts or attaches anew if a call failed because the host is gone and there is patience left; else gives the error back.
+    async fn come_back(&self, error: ClientError, patience: &mut Patience) -> Result<(), SessionError> {
+        if !is_lost(&error) || !patience.lost(Instant::now()) {
             return Err(error.into());
         }
         pause().await;
-        Ok(self.reopen().await?)
+        patience.found(self.find().await?);
+        Ok(())
     }
 
     /// Makes sure that the directory has a host: attaches, or hosts it.
@@ -190,18 +208,44 @@ impl Session {
     /// # Errors
     /// [`OpenError`].
     pub async fn reopen(&self) -> Result<(), OpenError> {
-        let mut hosting = self.hosting.lock().await;
-        if hosting.is_none() {
-            *hosting = host_or_attach(&self.options, &self.client).await?;
+        self.find().await.map(|_| ())
+    }
+
+    /// Makes sure that there is a host, and returns its process id.
+    ///
+    /// The lock is taken by a task of its own: a caller may stand in a `select!` that does not poll it while another arm comes here
+    /// too, and a future that holds the lock, or is next in its queue, and is not polled would stop them both for ever.
+    async fn find(&self) -> Result<u64, OpenError> {
+        let (options, client) = (self.options.clone(), self.client.clone());
+        let (place, hosted) = (Arc::clone(&self.hosting), self.hosted.clone());
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            let mut place = place.lock().await;
+            if place.is_some() {
+                return Ok(own_pid());
+            }
+            match host_or_attach(&options, &client).await? {
+                Host::There(pid) => Ok(pid),
+                Host::Here(hosting) => {
+                    hosted.send_replace(Some(hosting.engine()));
+                    *place = Some(*hosting);
+                    Ok(own_pid())
+                }
+            }
+        });
+        match task.join_next().await {
+            Some(Ok(found)) => found,
+            Some(Err(error)) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // Only the end of the async runtime stops the task while it is waited for, and it stops this caller too.
+            Some(Err(_)) | None => std::future::pending().await,
         }
-        Ok(())
     }
 
     /// Brings a model worker for a kept profile whose key only this process has, unless it hosts: a host starts what is needed.
     pub async fn bring_model(&self, name: &str, profile: &Profile) {
         let Model::Openai { key_env: Some(_), .. } = &profile.model else { return };
         let Some(program) = self.options.program.clone() else { return };
-        if self.is_host().await {
+        if self.is_host() {
             return;
         }
         let setup = setup(&self.options.directory, program);
@@ -213,14 +257,14 @@ impl Session {
         ));
     }
 
-    /// Waits until the engine hosted here cannot go on, and returns why; waits for ever while this process hosts none.
+    /// Waits until the engine hosted here cannot go on, and returns why; waits for ever while this process hosts none. Holds and
+    /// awaits no lock, so it may stand unpolled.
     pub async fn failed(&self) -> String {
-        loop {
-            let engine = self.hosting.lock().await.as_ref().map(Hosting::engine);
-            match engine {
-                Some(engine) => return engine.failed().await,
-                None => tokio::time::sleep(Duration::from_millis(ATTACH_RETRY_MS.1)).await,
-            }
+        let mut hosted = self.hosted.subscribe();
+        let engine = hosted.wait_for(Option::is_some).await.ok().and_then(|engine| engine.clone());
+        match engine {
+            Some(engine) => engine.failed().await,
+            None => std::future::pending().await,
         }
     }
 
@@ -234,7 +278,8 @@ impl Session {
                 supervisor.stop(&status["engine"]).await;
             }
         }
-        if let Some(hosting) = self.hosting.into_inner() {
+        let hosting = self.hosting.lock().await.take();
+        if let Some(hosting) = hosting {
             hosting.close().await;
         }
     }
@@ -265,17 +310,29 @@ fn socket(directory: &Path) -> PathBuf {
     directory.join(SOCKET)
 }
 
-/// Opens the store, or attaches to the one who has it; returns what is hosted then.
-async fn host_or_attach(options: &Options, client: &Client) -> Result<Option<Hosting>, OpenError> {
+/// Who hosts a directory.
+enum Host {
+    /// This process.
+    Here(Box<Hosting>),
+    /// The process with this id.
+    There(u64),
+}
+
+fn own_pid() -> u64 {
+    u64::from(std::process::id())
+}
+
+/// Opens the store, or attaches to the one who has it.
+async fn host_or_attach(options: &Options, client: &Client) -> Result<Host, OpenError> {
     let end = Instant::now() + Duration::from_millis(ATTACH_MS_MAX);
     loop {
         let owner = match Hosting::open(options, &mut Vec::new()).await {
-            Ok(hosting) => return Ok(Some(hosting)),
+            Ok(hosting) => return Ok(Host::Here(Box::new(hosting))),
             Err(OpenError::Store(StoreError::Locked { pid, .. })) => pid,
             Err(error) => return Err(error),
         };
         match client.status().await {
-            Ok(status) => return check_protocol(options, &status).map(|()| None),
+            Ok(status) => return check_protocol(options, &status).map(Host::There),
             Err(error) if Instant::now() >= end => {
                 let (directory, detail) = (options.directory.clone(), error.to_string());
                 return Err(OpenError::Busy { directory, pid: owner, detail });
@@ -285,13 +342,14 @@ async fn host_or_attach(options: &Options, client: &Client) -> Result<Option<Hos
     }
 }
 
-fn check_protocol(options: &Options, status: &outlast_kernel::Json) -> Result<(), OpenError> {
+/// Returns the host's process id if it speaks as we do.
+fn check_protocol(options: &Options, status: &outlast_kernel::Json) -> Result<u64, OpenError> {
     let number = |name: &str| status.get(name).and_then(outlast_kernel::Json::as_u64).unwrap_or(0);
-    let found = number("protocol");
+    let (found, pid) = (number("protocol"), number("pid"));
     if found == u64::from(PROTOCOL) {
-        return Ok(());
+        return Ok(pid);
     }
-    Err(OpenError::Skew { directory: options.directory.clone(), pid: number("pid"), found })
+    Err(OpenError::Skew { directory: options.directory.clone(), pid, found })
 }
 
 /// Waits for a moment of random length.

@@ -168,7 +168,7 @@ async fn act(
         out::json(&accepted)?;
     } else {
         out::result(&format!("accepted as event {} of run {run}", accepted.accepted))?;
-        if session.is_host().await {
+        if session.is_host() {
             out::say(&format!("nobody runs it now; to let it go on: {}", again(run, &session, false)));
         }
     }

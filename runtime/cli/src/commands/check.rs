@@ -42,6 +42,8 @@ pub(crate) fn check(context: Context<'_>, arguments: &Arguments) -> Result<Exit,
     }
     if context.json {
         out::json(&json!({ "ok": errors == 0, "diagnostics": all, "flows": flows }))?;
+    } else if errors == 0 && flows.is_empty() {
+        out::say("ok, but there are no flows in it");
     } else if errors == 0 {
         let names: Vec<&str> = flows.iter().filter_map(|flow| flow["name"].as_str()).collect();
         out::say(&format!("ok: {}", names.join(", ")));

@@ -43,7 +43,7 @@ pub(crate) async fn doctor(context: Context<'_>, arguments: &Arguments) -> Resul
     if context.json {
         out::json(&json!({ "store": report, "host": status, "runs": advice }))?;
     } else {
-        out::result(&store(&report, &status, session.is_host().await))?;
+        out::result(&store(&report, &status, session.is_host()))?;
         for one in &advice {
             out::result(&describe(one))?;
         }

@@ -47,7 +47,7 @@ impl Shard {
         self.refuse_if_full(now)?;
         self.refuse_if_nearly_full(now)?;
         let input = check_input(&start.machine, start.input.clone())
-            .map_err(|detail| ApiError::new(Code::Invalid, detail).of_run(&start.run).at("input"))?;
+            .map_err(|detail| ApiError::new(Code::Invalid, detail).at("input"))?;
         let kind = EventKind::Started(Box::new(Started {
             flow: start.flow.clone(),
             machine: start.hash.clone(),
