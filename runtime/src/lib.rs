@@ -11,4 +11,5 @@ pub mod host;
 pub mod http;
 pub mod limits;
 pub mod profile;
+mod socket;
 pub mod supervisor;

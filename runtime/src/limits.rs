@@ -54,6 +54,9 @@ pub const EVENTS_PAGE_MAX: usize = 1_000;
 /// Runs in one page of a list, at most.
 pub const RUNS_PAGE_MAX: usize = 1_000;
 
+/// Bytes of a socket's path that every system takes; longer ones are reached through their directory.
+pub const SOCKET_PATH_BYTES_MAX: usize = 100;
+
 /// Milliseconds for opening a connection.
 pub const CONNECT_MS_MAX: u64 = 5_000;
 

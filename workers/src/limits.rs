@@ -4,6 +4,9 @@
 
 use std::time::Duration;
 
+/// Bytes of a socket's path that every system takes; longer ones are reached through their directory.
+pub(crate) const SOCKET_PATH_BYTES_MAX: usize = 100;
+
 // The connection to the runtime.
 
 /// First wait before connecting again: a runtime that restarts is back in well under a second.

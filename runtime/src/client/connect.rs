@@ -12,10 +12,11 @@ use hyper::client::conn::http1;
 use hyper::{Method, Response, header};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 
 use super::ClientError;
 use crate::limits::{ANSWER_BYTES_MAX, CONNECT_MS_MAX};
+use crate::socket;
 
 /// A request with its whole body.
 pub(super) type Request = hyper::Request<Full<Bytes>>;
@@ -120,7 +121,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 async fn open(address: &Address) -> std::io::Result<Box<dyn Stream>> {
     match address {
-        Address::Unix(path) => Ok(Box::new(UnixStream::connect(path).await?)),
+        Address::Unix(path) => Ok(Box::new(socket::connect(path).await?)),
         Address::Http(authority) => {
             let stream = TcpStream::connect(authority.as_str()).await?;
             stream.set_nodelay(true)?;

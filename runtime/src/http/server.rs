@@ -24,6 +24,7 @@ use super::guard::{Access, Token};
 use super::{App, router};
 use crate::engine::Engine;
 use crate::limits::{CONNECTIONS_MAX, DRAIN_MS_MAX, HEAD_MS_MAX};
+use crate::socket;
 
 /// Where a server listens.
 #[derive(Debug)]
@@ -53,7 +54,7 @@ impl Listener {
         // The mode must hold from the first moment on: bind where nobody looks, restrict, then move into place.
         let fresh: PathBuf = path.with_extension("new");
         let _absent = std::fs::remove_file(&fresh);
-        let socket = UnixListener::bind(&fresh)?;
+        let socket = socket::bind(&fresh)?;
         rustix::fs::chmod(&fresh, Mode::RUSR | Mode::WUSR)?;
         std::fs::rename(&fresh, path)?;
         Ok(Listener { socket: Socket::Unix(socket), access: Access::Owner })

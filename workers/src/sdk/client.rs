@@ -3,6 +3,9 @@
 //! Leaves repeating to the loops. Invariant: an answer is either understood, an [`ApiError`] of the runtime, or no answer at all;
 //! a proxy's page is no answer.
 
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +13,7 @@ use outlast_protocol::error::{ApiError, ErrorBody};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::limits::ANSWER_BYTES_MAX;
+use crate::limits::{ANSWER_BYTES_MAX, SOCKET_PATH_BYTES_MAX};
 
 /// A connection to one runtime.
 #[derive(Clone, Debug)]
@@ -18,6 +21,8 @@ pub(crate) struct Client {
     http: reqwest::Client,
     base: String,
     bearer: Option<String>,
+    /// Kept open as long as the socket is reached through it.
+    _directory: Option<Arc<File>>,
 }
 
 /// Why a call has no result.
@@ -31,12 +36,28 @@ pub(crate) enum CallError {
     Refused(#[from] ApiError),
 }
 
+/// Returns a path that the system takes for a socket: one that is too long leads through its directory, which must stay open then.
+fn reachable(path: &Path) -> std::io::Result<(PathBuf, Option<File>)> {
+    match (path.parent(), path.file_name()) {
+        (Some(directory), Some(name)) if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX => {
+            let directory = File::open(directory)?;
+            let short = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name);
+            Ok((short, Some(directory)))
+        }
+        _ => Ok((path.to_path_buf(), None)),
+    }
+}
+
 impl Client {
     /// Prepares a client for `http://host:port`, `https://…` or `unix:/path`; connects on the first call.
     pub(crate) fn new(address: &str, bearer: Option<String>) -> Result<Client, String> {
         let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        let mut directory = None;
         let (builder, base) = if let Some(path) = address.strip_prefix("unix:") {
-            (no_roots(builder).unix_socket(std::path::PathBuf::from(path)), "http://localhost".to_owned())
+            let (path, through) =
+                reachable(Path::new(path)).map_err(|error| format!("{address}: {error}"))?;
+            directory = through.map(Arc::new);
+            (no_roots(builder).unix_socket(path), "http://localhost".to_owned())
         } else if address.starts_with("http://") {
             (no_roots(builder), address.trim_end_matches('/').to_owned())
         } else if address.starts_with("https://") {
@@ -45,7 +66,7 @@ impl Client {
             return Err(format!("{address:?} is neither http://host:port nor unix:/path"));
         };
         let http = builder.build().map_err(|error| error_chain(&error))?;
-        Ok(Client { http, base, bearer })
+        Ok(Client { http, base, bearer, _directory: directory })
     }
 
     pub(crate) async fn post<A: DeserializeOwned>(
