@@ -45,7 +45,8 @@ pub(crate) const DRAIN_MAX: Duration = Duration::from_secs(20);
 pub(crate) const DELIVER_MAX: Duration = Duration::from_secs(5);
 /// How long a supervised worker with nothing in hand outlives its runtime.
 pub(crate) const ORPHAN_AFTER: Duration = Duration::from_secs(60);
-/// How many times longer it stays for the sake of results that were not acknowledged.
+/// How many times longer it stays for the sake of results that were not acknowledged: ten minutes, the time to mend a runtime and
+/// start it again. What the runtime has cancelled, or what was only stopped, is no reason to stay.
 pub(crate) const ORPHAN_FACTOR_WITH_RESULTS: u32 = 10;
 /// The lease until the runtime has said its own.
 pub(crate) const LEASE_MS_DEFAULT: u64 = 30_000;

@@ -211,6 +211,28 @@ async fn the_death_of_the_worker_ends_the_whole_tree() {
 }
 
 #[tokio::test]
+async fn a_command_whose_guard_is_killed_is_ended_and_not_answered_for() {
+    let args = json!({"command": "echo $$ > a; echo $PPID > guard; sleep 1000"});
+    let call = json!({"call": {"id": "c7", "name": "shell", "args": args}});
+    for (name, input) in [("shell", args), ("tool", call)] {
+        let bench = bench();
+        let context = task(input);
+        let activity = bench.activity(name);
+        let attempt = tokio::spawn({
+            let context = context.clone();
+            async move { activity.run(context).await }
+        });
+        until("the command runs", || written(bench.dir.path(), "guard")).await;
+        let guard = rustix::process::Pid::from_raw(bench.pid("guard")).unwrap();
+        rustix::process::kill_process(guard, rustix::process::Signal::KILL).unwrap();
+        assert_eq!(context.cancelled().await, StoppedWhy::Leaving, "broken off, not failed");
+        assert!(!lives(bench.pid("a")), "it is gone before it is said");
+        assert!(!attempt.is_finished(), "there is no answer");
+        attempt.abort();
+    }
+}
+
+#[tokio::test]
 async fn huge_and_binary_output_survives() {
     let bench = bench();
     let command = "head -c 200000000 /dev/zero | tr '\\0' x; echo; echo end";

@@ -261,6 +261,13 @@ impl TaskContext {
         self.hand.stop(why);
     }
 
+    /// Ends the attempt without an answer, because nobody knows how far it came: it counts as broken off, and an effect of class
+    /// `once` is in doubt. Never returns; whoever called it is dropped.
+    pub async fn break_off<T>(&self) -> T {
+        self.hand.stop(StoppedWhy::Leaving);
+        std::future::pending().await
+    }
+
     /// The partial output that was not sent yet: for tests of an activity.
     #[must_use]
     pub fn unsent(&self) -> String {

@@ -3,7 +3,7 @@
 //! Leaves sending to the loops. Invariant: a token moves from running to unacknowledged under one lock, so `holding` never misses
 //! it: the runtime takes a token that is not listed for one that never arrived.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use outlast_protocol::worker::{Outcome, OutcomeKind, Receipt, ReceiptStatus, StoppedWhy, TaskError};
@@ -27,6 +27,8 @@ pub(crate) struct Desk {
 struct State {
     running: HashMap<String, Arc<Hand>>,
     outbox: VecDeque<Entry>,
+    /// Tokens in hand of which the runtime has said that it wants nothing more.
+    unwanted: HashSet<String>,
     next_id: u64,
 }
 
@@ -42,6 +44,8 @@ struct Entry {
 pub(crate) struct Load {
     pub(crate) running: usize,
     pub(crate) unacknowledged: usize,
+    /// How much of what is not acknowledged would be missed: results that the runtime still wants.
+    pub(crate) results: usize,
 }
 
 impl Desk {
@@ -51,7 +55,18 @@ impl Desk {
 
     pub(crate) fn load(&self) -> Load {
         let state = self.state.lock();
-        Load { running: state.running.len(), unacknowledged: state.outbox.len() }
+        let would_be_missed = |entry: &&Entry| match entry.outcome.kind {
+            // A runtime that never hears it comes to the same end: the attempt is not held by anybody.
+            OutcomeKind::Stopped { .. } => false,
+            OutcomeKind::Done { .. } | OutcomeKind::Failed { .. } | OutcomeKind::Handle { .. } => {
+                !state.unwanted.contains(&entry.outcome.token)
+            }
+        };
+        Load {
+            running: state.running.len(),
+            unacknowledged: state.outbox.len(),
+            results: state.outbox.iter().filter(would_be_missed).count(),
+        }
     }
 
     /// Every token that must not be taken for lost, each once.
@@ -72,8 +87,7 @@ impl Desk {
     pub(crate) fn begin(&self, hand: &Arc<Hand>) -> bool {
         let mut state = self.state.lock();
         let token = &hand.task.token;
-        let known = state.running.contains_key(token)
-            || state.outbox.iter().any(|entry| entry.outcome.token == *token);
+        let known = state.knows(token);
         if !known {
             state.running.insert(token.clone(), hand.clone());
             drop(state);
@@ -104,12 +118,17 @@ impl Desk {
         answer.await.ok()
     }
 
-    /// Stops one attempt, if it is in hand.
-    pub(crate) fn stop(&self, token: &str, why: StoppedWhy) {
-        let hand = self.state.lock().running.get(token).cloned();
+    /// Stops one attempt that the runtime no longer wants, if it is in hand; what it has said or will say is not missed.
+    pub(crate) fn cancel(&self, token: &str) {
+        let mut state = self.state.lock();
+        if state.knows(token) {
+            state.unwanted.insert(token.to_owned());
+        }
+        let hand = state.running.get(token).cloned();
+        drop(state);
         if let Some(hand) = hand {
-            tracing::info!(run = hand.task.run, op = hand.task.op, ?why, "stopping an attempt");
-            hand.stop(why);
+            tracing::info!(run = hand.task.run, op = hand.task.op, "stopping an attempt");
+            hand.stop(StoppedWhy::Cancelled);
         }
     }
 
@@ -194,6 +213,10 @@ pub(crate) fn bad_result(text: &str) -> OutcomeKind {
 }
 
 impl State {
+    fn knows(&self, token: &str) -> bool {
+        self.running.contains_key(token) || self.outbox.iter().any(|entry| entry.outcome.token == token)
+    }
+
     fn push(&mut self, token: &str, kind: OutcomeKind, told: Option<oneshot::Sender<ReceiptStatus>>) {
         let id = self.next_id;
         self.next_id += 1;
@@ -201,10 +224,12 @@ impl State {
     }
 
     fn remove(&mut self, id: u64, status: ReceiptStatus) {
-        if let Some(at) = self.outbox.iter().position(|entry| entry.id == id)
-            && let Some(entry) = self.outbox.remove(at)
-            && let Some(told) = entry.told
-        {
+        let Some(at) = self.outbox.iter().position(|entry| entry.id == id) else { return };
+        let Some(entry) = self.outbox.remove(at) else { return };
+        if !self.knows(&entry.outcome.token) {
+            self.unwanted.remove(&entry.outcome.token);
+        }
+        if let Some(told) = entry.told {
             // Whoever asked may be gone: its attempt was stopped.
             let _gone = told.send(status);
         }

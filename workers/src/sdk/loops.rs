@@ -86,7 +86,7 @@ impl Shared {
         }
         self.link.fence.renewed(sent_ms);
         for token in &answer.drop {
-            self.desk.stop(token, StoppedWhy::Cancelled);
+            self.desk.cancel(token);
         }
         self.link.opened(&answer.session);
         self.desk.outbox_rang.notify_one();
@@ -273,7 +273,7 @@ impl Shared {
                 Ok(control) => {
                     backoff = Backoff::new();
                     for token in &control.cancel {
-                        self.desk.stop(token, StoppedWhy::Cancelled);
+                        self.desk.cancel(token);
                     }
                 }
                 Err(Broken::Session) => {}
@@ -307,7 +307,7 @@ impl Shared {
                 alone_since = Instant::now();
                 continue;
             }
-            let patience = if load.unacknowledged > 0 { after * ORPHAN_FACTOR_WITH_RESULTS } else { after };
+            let patience = if load.results > 0 { after * ORPHAN_FACTOR_WITH_RESULTS } else { after };
             if alone_since.elapsed() >= patience {
                 return;
             }

@@ -3,9 +3,11 @@
 //! The guard is a small process between the worker and the command. It adopts whatever the command leaves behind (a child
 //! subreaper), so not even a double fork escapes it, and its standard input is a socket to the worker: when that closes, because
 //! the attempt is stopped or the worker was killed, everything below the guard is ended, politely first. When the command exits,
-//! what it left running is ended too. The last word on the socket says how it went.
+//! what it left running is ended too. The first word on the socket names the command's process group, so that the worker can end
+//! it if the guard itself is killed; the last word says how it went.
 //!
-//! Leaves time limits and output to the worker; the output goes past the guard. Invariant: the guard exits last.
+//! Leaves time limits and output to the worker; the output goes past the guard. Invariant: the guard exits last, or without a last
+//! word.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,6 +28,16 @@ use crate::limits::{KILL_EVERY, KILL_MAX, TERM_GRACE};
 /// The subcommand by which the tool worker calls the guard.
 pub const SUBCOMMAND: &str = "guard";
 
+/// Before a command: it waits for a byte on its standard input.
+const WHEN_TOLD: &str = "--when-told";
+
+/// That the command is about to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FirstWord {
+    /// Its process group.
+    pub(crate) group: i32,
+}
+
 /// How the command went.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastWord {
@@ -45,15 +57,45 @@ pub(crate) struct LastWord {
 #[must_use]
 pub fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let Some(program) = args.next() else { return ExitCode::from(2) };
+    if program == WHEN_TOLD {
+        return run_when_told(args);
+    }
     let lifeline = match std::io::stdin().as_fd().try_clone_to_owned() {
         Ok(stdin) => UnixStream::from(stdin),
         Err(_) => return ExitCode::from(2),
     };
     let word = watch(&program, args, &lifeline);
-    let text = serde_json::to_vec(&word).unwrap_or_default();
-    // The worker may be gone; then nobody wants to know.
-    let _gone = (&lifeline).write_all(&text);
+    say(&lifeline, &word);
     ExitCode::SUCCESS
+}
+
+/// Becomes the command as soon as the guard says so; ends if the guard is killed before.
+fn run_when_told(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    let told = std::io::stdin().read_exact(&mut [0]).is_ok();
+    let Some(program) = args.next().filter(|_| told) else { return ExitCode::from(2) };
+    let error = Command::new(&program).args(args).stdin(Stdio::null()).exec();
+    // Standard error is the command's, so whoever called it sees this.
+    let _nobody = writeln!(std::io::stderr(), "cannot run {}: {error}", program.display());
+    ExitCode::from(127)
+}
+
+/// Says something to the worker, on a line of its own.
+fn say(mut lifeline: &UnixStream, word: &impl Serialize) {
+    let mut text = serde_json::to_vec(word).unwrap_or_default();
+    text.push(b'\n');
+    // The worker may be gone; then nobody wants to know.
+    let _gone = lifeline.write_all(&text);
+}
+
+/// Reads what a guard said: the command's process group, and the last word if there was one.
+pub(crate) fn heard(said: &[u8]) -> (Option<Pid>, Option<LastWord>) {
+    let mut lines = said.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).peekable();
+    let first = lines.peek().and_then(|line| serde_json::from_slice::<FirstWord>(line).ok());
+    if first.is_some() {
+        lines.next();
+    }
+    let last = lines.next().and_then(|line| serde_json::from_slice(line).ok());
+    (first.and_then(|word| Pid::from_raw(word.group)), last)
 }
 
 fn watch(program: &OsString, args: impl Iterator<Item = OsString>, lifeline: &UnixStream) -> LastWord {
@@ -61,14 +103,21 @@ fn watch(program: &OsString, args: impl Iterator<Item = OsString>, lifeline: &Un
     if let Err(error) = set_child_subreaper(Some(getpid())) {
         tracing::warn!(%error, "processes that leave their parents cannot be watched");
     }
-    let spawned = Command::new(program).args(args).stdin(Stdio::null()).process_group(0).spawn();
-    let child = match spawned {
+    // It must not run before the worker knows its group, so it begins as this program and waits.
+    let mut command = Command::new("/proc/self/exe");
+    command.args([SUBCOMMAND, WHEN_TOLD]).arg(program).args(args).stdin(Stdio::piped()).process_group(0);
+    let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => return failed(format!("cannot run {}: {error}", program.display())),
     };
     let Some(main) = Pid::from_raw(child.id().cast_signed()) else {
         return failed("no process id".to_owned());
     };
+    say(lifeline, &FirstWord { group: main.as_raw_nonzero().get() });
+    if let Some(mut stdin) = child.stdin.take() {
+        // If it is gone already, its status says so.
+        let _gone = stdin.write_all(b"\n");
+    }
     if let Ok(lifeline) = lifeline.try_clone() {
         std::thread::spawn(move || end_when_closed(lifeline));
     }
@@ -176,6 +225,23 @@ mod tests {
         let found = parse_stat("77 (a) b (c)) S 12 77 77 0").unwrap();
         assert_eq!(found, ("a) b (c)".to_owned(), 'S', 12));
         assert_eq!(parse_stat("rubbish"), None);
+    }
+
+    #[test]
+    fn what_a_guard_said_is_understood_however_far_it_came() {
+        let group = Pid::from_raw(7);
+        let last = LastWord { code: Some(3), ..LastWord::default() };
+        let text = serde_json::to_string(&last).unwrap();
+        let first = r#"{"group":7}"#;
+        for (said, expected) in [
+            (String::new(), (None, None)),
+            (format!("{first}\n"), (group, None)),
+            (format!("{first}\n{}", &text[..9]), (group, None)),
+            (format!("{first}\n{text}\n"), (group, Some(last.clone()))),
+            (format!("{text}\n"), (None, Some(last))),
+        ] {
+            assert_eq!(heard(said.as_bytes()), expected, "{said}");
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The shell tool: runs one command and takes in its output.
 //!
-//! Leaves ending processes to the guard. Invariant: the attempt's hold is kept until the command and all it started are gone; the
-//! end of the command, not the end of its output, is the end of the call; no variable of the worker's environment but those
-//! listed here reaches a command.
+//! Leaves ending processes to the guard, as long as that lives. Invariant: the attempt's hold is kept until the command and all it
+//! started are gone; the end of the command, not the end of its output, is the end of the call; a command whose end nobody saw is
+//! never answered for; no variable of the worker's environment but those listed here reaches a command.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,17 +11,17 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::Child;
 use tokio::sync::oneshot;
 
-use super::guard::{LastWord, SUBCOMMAND};
+use super::guard::{self, LastWord, SUBCOMMAND};
 use super::output::{Capture, Reader, decode, whole_chars};
 use super::{ToolError, Toolbox};
-use crate::limits::{GUARD_WORD_MAX, KILL_MAX, SHELL_MARGIN, SHELL_TIMEOUT, TERM_GRACE};
+use crate::limits::{GUARD_WORD_MAX, KILL_EVERY, KILL_MAX, SHELL_MARGIN, SHELL_TIMEOUT, TERM_GRACE};
 use crate::sdk::{TaskContext, duration_text};
 
 /// The variables that commands get from the worker's environment.
@@ -64,7 +64,9 @@ pub(crate) async fn run(
         end
     };
     match tokio::spawn(watch).await {
-        Ok(end) => end.map_err(|error| cannot_run(&error)),
+        Ok(Ok(Some(end))) => Ok(end),
+        Ok(Ok(None)) => task.break_off().await,
+        Ok(Err(error)) => Err(cannot_run(&error)),
         Err(error) => Err(cannot_run(&io::Error::other(error))),
     }
 }
@@ -125,13 +127,14 @@ fn set_environment(builder: &mut Command, task: &TaskContext, directory: &Path) 
 }
 
 impl Running {
+    /// Returns how the command ended; none if its guard did not live to see it.
     async fn watch(
         mut self,
         task: &TaskContext,
         timeout: Duration,
         reader: Reader,
         mut dropped: oneshot::Receiver<()>,
-    ) -> io::Result<CommandEnd> {
+    ) -> io::Result<Option<CommandEnd>> {
         let started = Instant::now();
         let mut output = Output { capture: Capture::new(reader), open: true, unshown: Vec::new() };
         let deadline = tokio::time::sleep(timeout);
@@ -147,7 +150,13 @@ impl Running {
         // Whatever shared the command's group goes with it, also where there is no guard.
         self.signal_group(Signal::KILL);
         output.rest(&self.output, task);
-        let word = self.last_word().await;
+        let guarded = self.lifeline.is_some();
+        let (command, word) = self.heard().await;
+        if guarded && word.is_none() {
+            tracing::error!(?status, "a command's guard was killed: ending the command");
+            end_group(command).await;
+            return Ok(None);
+        }
         let how = if timed_out { How::TimedOut(started.elapsed()) } else { how(status, word.as_ref()) };
         if let Some(error) = word.as_ref().and_then(|word| word.error.clone()) {
             return Err(io::Error::other(error));
@@ -157,7 +166,7 @@ impl Running {
             let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
             text = format!("{text}{newline}{note}");
         }
-        Ok(CommandEnd { how, text })
+        Ok(Some(CommandEnd { how, text }))
     }
 
     /// Ends the command, taking in what it still says.
@@ -194,17 +203,30 @@ impl Running {
         }
     }
 
-    async fn last_word(&mut self) -> Option<LastWord> {
-        let mut text = Vec::new();
-        let mut lifeline = self.lifeline.as_mut()?.take(GUARD_WORD_MAX as u64);
-        tokio::time::timeout(TERM_GRACE, lifeline.read_to_end(&mut text)).await.ok()?.ok()?;
-        serde_json::from_slice(&text).ok()
+    /// Hears what the guard said: the command's group, and its last word.
+    async fn heard(&mut self) -> (Option<Pid>, Option<LastWord>) {
+        let Some(lifeline) = &mut self.lifeline else { return (None, None) };
+        let mut said = Vec::new();
+        let mut lifeline = lifeline.take(GUARD_WORD_MAX as u64);
+        // What could not be heard was not said.
+        let _late = tokio::time::timeout(TERM_GRACE, lifeline.read_to_end(&mut said)).await;
+        guard::heard(&said)
+    }
+}
+
+/// Kills a command that has no guard any more, and waits until it is gone.
+async fn end_group(group: Option<Pid>) {
+    let Some(group) = group else { return };
+    let started = Instant::now();
+    while started.elapsed() < KILL_MAX && test_kill_process_group(group).is_ok() {
+        let _gone = kill_process_group(group, Signal::KILL);
+        tokio::time::sleep(KILL_EVERY).await;
     }
 }
 
 fn how(status: Option<ExitStatus>, word: Option<&LastWord>) -> How {
     use std::os::unix::process::ExitStatusExt;
-    // Under guard the status is the guard's; if it was killed, so was the command.
+    // Under guard the status is the guard's, and its word tells that of the command.
     let (code, signal) = match (word, status) {
         (Some(word), _) => (word.code, word.signal),
         (None, Some(status)) => (status.code(), status.signal()),

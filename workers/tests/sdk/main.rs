@@ -488,6 +488,40 @@ async fn an_orphan_ends_itself_when_nothing_is_in_hand() {
 }
 
 #[tokio::test]
+async fn an_orphan_does_not_stay_for_what_nobody_wants() {
+    let mut fake = Fake::start();
+    // Neither the word that it stopped nor a result in spite of the cancel is a reason.
+    let stubborn = act("stubborn", |task| async move {
+        task.heartbeat();
+        task.cancelled().await;
+        if task.arg("finish").is_some() { Ok(Done::new("through")) } else { Err(Failure::new("Over", "")) }
+    });
+    let orphan = |builder: WorkerBuilder| builder.orphan_after(Duration::from_millis(500)).concurrency(2);
+    let serving = Serving::start(&fake, vec![stubborn], orphan);
+    fake.world.change(|facts| {
+        for token in ["a", "b"] {
+            facts.receipts.insert(token.to_owned(), [ReceiptStatus::Retry; 1_000].into());
+        }
+        facts
+            .tasks
+            .extend([task("a", "stubborn", json!({})), task("b", "stubborn", json!({"finish": true}))]);
+    });
+    fake.world
+        .until("both run", |facts| {
+            let runs = |token| facts.progress.iter().any(|sign| sign.token == token);
+            (runs("a") && runs("b")).then_some(())
+        })
+        .await;
+    fake.world.change(|facts| facts.cancels.extend(["a".to_owned(), "b".to_owned()]));
+    fake.world.ended("a").await;
+    fake.world.ended("b").await;
+    fake.go_away();
+    let gone = Instant::now();
+    serving.ended().await.unwrap();
+    assert!(gone.elapsed() < Duration::from_millis(4_000), "{:?}", gone.elapsed());
+}
+
+#[tokio::test]
 async fn a_worker_that_the_runtime_will_not_have_ends_with_the_reason() {
     let fake = Fake::start();
     fake.world.change(|facts| facts.deny_register = Some(Code::Invalid));
