@@ -264,6 +264,15 @@ fn a_real_endpoint_drives_the_agent_through_tools() {
 }
 
 #[test]
+fn an_agent_whose_model_refuses_fails_and_says_why() {
+    let world = World::with_examples();
+    let server = ModelServer::start(|_| Reply::Error(401));
+    let end = run_with(&world, &server, &["run", "--task", "go", "--id", "go"]);
+    assert_eq!(end.code, Some(1), "{end:?}");
+    assert!(end.stderr.contains("run go failed: Stuck: ") && end.stderr.contains("401"), "{end:?}");
+}
+
+#[test]
 fn an_endpoint_in_trouble_is_tried_again() {
     let world = World::with_examples();
     std::fs::create_dir(world.work().join("one")).unwrap();
