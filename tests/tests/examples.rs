@@ -263,6 +263,43 @@ fn a_real_endpoint_drives_the_agent_through_tools() {
     assert!(tools.iter().any(|tool| tool["function"]["name"] == "shell"), "{tools:?}");
 }
 
+/// Returns arguments as a tool's schema names them, all that there are.
+fn arguments(tool: &Value) -> Value {
+    let properties = tool["function"]["parameters"]["properties"].as_object().unwrap();
+    let value = |name: &String, kind: &Value| match (name.as_str(), kind["type"].as_str()) {
+        ("path", _) => json!("hello.txt"),
+        ("command", _) => json!("echo hello"),
+        ("timeout", _) => json!("5s"),
+        ("old", _) => json!("good"),
+        (_, Some("integer")) => json!(1),
+        (_, Some("boolean")) => json!(false),
+        _ => json!("hello"),
+    };
+    properties.iter().map(|(name, kind)| (name.clone(), value(name, kind))).collect()
+}
+
+#[test]
+fn every_tool_takes_the_arguments_that_the_model_is_told_of() {
+    let world = World::with_examples();
+    world.write("hello.txt", "good morning\n");
+    let server = ModelServer::start(|body| match body["tools"].get(count(body, "tool")) {
+        Some(tool) => {
+            Reply::Call(tool["function"]["name"].as_str().unwrap().to_owned().leak(), arguments(tool))
+        }
+        None => Reply::Text("done".to_owned()),
+    });
+    let mut command = vec!["run", "--task", "go", "--on-ask", "approve"];
+    for rule in ["shell(*)", "write(*)", "edit(*)", "append(*)"] {
+        command.extend(["--allow", rule]);
+    }
+    assert_eq!(succeeded(&run_with(&world, &server, &command)).stdout.trim(), "done");
+    let seen = server.seen();
+    let last = seen.bodies.last().unwrap();
+    let results = last["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "tool");
+    let refused: Vec<&Value> = results.filter(|result| result.to_string().contains("do not fit")).collect();
+    assert!(refused.is_empty() && count(last, "tool") >= 7, "{refused:?} in {last}");
+}
+
 #[test]
 fn an_agent_whose_model_refuses_fails_and_says_why() {
     let world = World::with_examples();
