@@ -183,6 +183,11 @@ impl Dispatch {
         self.lock().hand.get(work).cloned()
     }
 
+    /// Tells whether an attempt was told to stop because its time is over.
+    pub(crate) fn is_over_time(&self, work: &WorkId, attempt: Attempt) -> bool {
+        self.lock().hand.get(work).is_some_and(|task| task.attempt == attempt && task.is_over_time())
+    }
+
     /// Does what time demands.
     pub(crate) fn tick(&self, now: Millis) -> Due {
         let mut inner = self.lock();
@@ -326,7 +331,11 @@ impl Inner {
             session.work.notify_waiters();
             session.stops.notify_waiters();
             let wanted = self.drop_hand_of(&session);
-            due.lost.extend(wanted.into_iter().map(|(work, task)| (work, task.attempt, why)));
+            due.lost.extend(wanted.into_iter().map(|(work, task)| {
+                // Its end was decided before its worker's.
+                let why = if task.is_over_time() { LostWhy::Timeout } else { why };
+                (work, task.attempt, why)
+            }));
             due.ended.push((session.record.worker, session.record.boot));
         }
     }

@@ -123,7 +123,8 @@ impl Engine {
             let digest = digest(&result.kind);
             let (reply, answer) = oneshot::channel();
             let run = claim.run.clone();
-            let reported = message::Reported { claim, report: report(result.kind), digest };
+            let report = self.why_it_stopped(&claim, report(result.kind));
+            let reported = message::Reported { claim, report, digest };
             self.core.shards.send(&run, Message::Report(Box::new(reported), reply)).await?;
             answers.push((result.token, Some(answer)));
         }
@@ -136,6 +137,18 @@ impl Engine {
             results.push(Receipt { token, status });
         }
         Ok(Reported { results })
+    }
+
+    /// Puts right why an attempt stopped. Its worker knows only that it was told to; that its time was over was judged here, and it
+    /// must count as that: an attempt that is cancelled otherwise is repeated at once.
+    fn why_it_stopped(&self, claim: &Claim, report: Report) -> Report {
+        let work = WorkId { run: claim.run.clone(), op: claim.op };
+        match report {
+            Report::Stopped(_) if self.core.ctx.dispatch.is_over_time(&work, claim.attempt) => {
+                Report::Stopped(Stopped::Timeout)
+            }
+            Report::Done { .. } | Report::Failed { .. } | Report::Handle(_) | Report::Stopped(_) => report,
+        }
     }
 
     /// Takes signs of life and partial output. A task in hand that is left out for a whole lease counts as lost.

@@ -166,7 +166,7 @@ async fn a_result_outlives_the_process() {
     let world = world.crash().await;
     assert_eq!(world.view("r").await, before);
     assert_eq!(world.engine.list(outlast_store::Filter::default()).await.unwrap().items, [before]);
-    assert_eq!(world.engine.flows().unwrap().len(), 6, "flows need no second deployment");
+    assert_eq!(world.engine.flows().unwrap().len(), 8, "flows need no second deployment");
 }
 
 #[tokio::test]

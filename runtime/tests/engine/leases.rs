@@ -97,6 +97,29 @@ async fn an_attempt_over_its_time_is_stopped_and_retried_when_its_worker_says_so
 }
 
 #[tokio::test]
+async fn an_attempt_that_was_stopped_for_its_time_is_a_timeout_whatever_its_worker_calls_it() {
+    for (flow, end, kind) in [("Brief", "timeout", "failed"), ("Toll", "unknown", "lost")] {
+        for why in [StoppedWhy::Cancelled, StoppedWhy::Leaving] {
+            let world = World::new().await;
+            let worker = world.worker("w").await;
+            world.start("r", flow, json!({ "x": 1 })).await;
+            let task = worker.task().await;
+            for _ in 0..2 {
+                world.advance(5_000).await;
+                worker.progress(&[(&task, None)]).await;
+            }
+            assert_eq!(worker.stops().await, std::slice::from_ref(&task.token));
+            assert_eq!(worker.report(&task, OutcomeKind::Stopped { why }).await, Accepted);
+            world.settle().await;
+            assert!(worker.tasks().await.is_empty(), "it is not repeated");
+            let kinds = world.kinds("r").await;
+            assert_eq!(kinds.iter().filter(|it| *it == kind).count(), 1, "exactly one attempt: {kinds:?}");
+            assert_eq!(world.value("r").await, json!(end), "{flow} {why:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn silence_counts_as_a_timeout() {
     let world = World::new().await;
     let worker = world.worker("w").await;

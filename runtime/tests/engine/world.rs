@@ -28,6 +28,8 @@ activity look(x: int) -> int raises Busy within 1m in all 1h retry Gently queue 
 activity put(x: int) -> int within 1m in all 1h retry Gently queue "q" effect idempotent
 activity pay(x: int) -> text within 10m queue "q" effect once
 activity slow(x: int) -> int within 10s in all 5m silent 4s retry Gently queue "q" effect pure
+activity brief(x: int) -> int within 10s in all 5m queue "q" effect pure
+activity toll(x: int) -> int within 10s in all 5m queue "q" effect once
 
 flow Two(x: int) -> int emits text version 1 {
   start Look
@@ -43,6 +45,16 @@ flow Pay(x: int) -> text version 1 {
 flow Slow(x: int) -> text version 1 {
   start Work
   state Work { do slow(x) as y   on ok -> end "done"   on problem as p -> end p.kind }
+}
+
+flow Brief(x: int) -> text version 1 {
+  start Work
+  state Work { do brief(x) as y   on ok -> end "done"   on problem as p -> end p.kind }
+}
+
+flow Toll(x: int) -> text version 1 {
+  start Work
+  state Work { do toll(x) as y   on ok -> end "done"   on unknown -> end "unknown"   on problem as p -> end p.kind }
 }
 
 flow Ask(x: int) -> text version 1 {
@@ -238,7 +250,7 @@ pub(crate) fn register(name: &str, boot: &str, holding: Vec<String>) -> Register
         queues: vec!["q".into()],
         profile: Some("p".into()),
         concurrency: 4,
-        activities: ["look", "put", "pay", "slow"].map(offer).into(),
+        activities: ["look", "put", "pay", "slow", "brief", "toll"].map(offer).into(),
         holding,
         pid: None,
     }

@@ -88,6 +88,11 @@ impl InHand {
         }
     }
 
+    /// Tells whether it was told to stop because its time is over.
+    pub(crate) fn is_over_time(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.why == StopWhy::TimeOver)
+    }
+
     fn stop_at(&self) -> Option<Millis> {
         let silent = self.silent_ms.map(|ms| self.named_at.plus(ms));
         [self.attempt_until, silent].into_iter().flatten().min()
