@@ -40,6 +40,9 @@ pub const STREAM_PING_MS: u64 = 15_000;
 /// Milliseconds that a stream's reader may leave its buffer full before it is dropped; it comes back with its last event id.
 pub const STREAM_STALL_MS_MAX: u64 = 30_000;
 
+/// Bytes that wait for a stream's reader: hundreds of slow ones must fit into memory.
+pub const STREAM_BYTES_MAX: u32 = 1 << 20;
+
 /// Frames that wait for a stream's reader.
 pub const STREAM_FRAMES_MAX: usize = 64;
 

@@ -5,6 +5,7 @@
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -14,11 +15,12 @@ use axum::response::{IntoResponse as _, Response};
 use http_body_util::channel::{Channel, Sender};
 use outlast_protocol::run::Frame;
 use outlast_protocol::{ApiError, Code};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::parts::Run;
 use super::{Fault, Shared};
 use crate::engine::Watch;
-use crate::limits::{STREAM_FRAMES_MAX, STREAM_PING_MS, STREAM_STALL_MS_MAX};
+use crate::limits::{STREAM_BYTES_MAX, STREAM_FRAMES_MAX, STREAM_PING_MS, STREAM_STALL_MS_MAX};
 
 /// `GET /v1/runs/{id}/stream`
 pub(super) async fn stream(State(app): Shared, Run(run): Run, headers: HeaderMap) -> Result<Response, Fault> {
@@ -43,8 +45,12 @@ pub(super) async fn stream(State(app): Shared, Run(run): Run, headers: HeaderMap
 async fn feed(mut watch: Watch, mut sender: Sender<Bytes, Infallible>) {
     // The head of the answer leaves with its first bytes; a silent run must not look like a silent server.
     let mut text = ":\n\n".to_owned();
+    let room = Arc::new(Semaphore::new(STREAM_BYTES_MAX as usize));
     loop {
-        let sent = sender.send_data(Bytes::from(text));
+        let sent = async {
+            let Some(counted) = Counted::new(text, &room).await else { return Ok(()) };
+            sender.send_data(Bytes::from_owner(counted)).await
+        };
         match tokio::time::timeout(Duration::from_millis(STREAM_STALL_MS_MAX), sent).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return,
@@ -54,6 +60,27 @@ async fn feed(mut watch: Watch, mut sender: Sender<Bytes, Infallible>) {
             Ok(None) => return,
             Err(_) => ":\n\n".to_owned(),
         };
+    }
+}
+
+/// Text that takes up a reader's room until it was written to the connection.
+struct Counted {
+    text: String,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Counted {
+    /// Waits for room. What is larger than all room goes alone. None only if the room was closed, which nobody does.
+    async fn new(text: String, room: &Arc<Semaphore>) -> Option<Counted> {
+        let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX).min(STREAM_BYTES_MAX);
+        let _room = Arc::clone(room).acquire_many_owned(bytes).await.ok()?;
+        Some(Counted { text, _room })
+    }
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        self.text.as_bytes()
     }
 }
 
@@ -73,6 +100,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[tokio::test]
+    async fn what_waits_for_a_reader_is_bounded_in_bytes() {
+        let room = Arc::new(Semaphore::new(STREAM_BYTES_MAX as usize));
+        let large = Counted::new("x".repeat(STREAM_BYTES_MAX as usize + 1), &room).await.unwrap();
+        let large = Bytes::from_owner(large);
+        let next = Counted::new("y".to_owned(), &room);
+        tokio::pin!(next);
+        assert!(tokio::time::timeout(Duration::ZERO, &mut next).await.is_err());
+        drop(large);
+        assert_eq!(next.await.unwrap().as_ref(), b"y");
+    }
 
     #[test]
     fn frames_are_one_line_each() {
