@@ -21,7 +21,7 @@
 //!     }
 //! }
 //!
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
 //! Worker::builder("greeter").activity(Greet).connect("http://127.0.0.1:4711").build()?.serve().await?;
 //! # Ok(()) }
 //! ```
