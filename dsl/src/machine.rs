@@ -22,8 +22,8 @@ pub use effect::{
 };
 pub use expr::{BinaryOp, Builtin, Cond, Expr, Fold, ForIn, Literal, MatchArm};
 pub use flow::{
-    Activity, DataDef, EffectClass, Flow, Function, Limit, Measure, MessageDef, OnCancel, Place, Retry,
-    RetryRule, StateDef,
+    Activity, DataDef, EffectClass, Flow, Function, Limit, Measure, MessageDef, Migration, OnCancel, Place,
+    Retry, RetryRule, StateDef,
 };
 pub use types::{FieldDef, Param, Type, TypeDef, TypeKind, VariantDef};
 

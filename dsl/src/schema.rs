@@ -81,6 +81,11 @@ impl Writer<'_> {
                 variant("NotHappened", Vec::new()),
                 variant("CannotTell", Vec::new()),
             ]),
+            Type::Ended(of) => self.union(&[
+                variant("Done", vec![field("value", (**of).clone())]),
+                variant("Failed", vec![field("error", Type::Problem)]),
+                variant("Cancelled", Vec::new()),
+            ]),
             Type::Doubt(_) => self.object(
                 None,
                 &[field("text", Type::Text), field("kind", Type::Text), field("activity", Type::Text)],

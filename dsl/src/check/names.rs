@@ -172,6 +172,7 @@ fn generic(word: &str, inner: Ty) -> Ty {
         "approved" => Ty::Approved(inner),
         "Slot" => Ty::Slot(inner),
         "Verdict" => Ty::Verdict(inner),
+        "Ended" => Ty::Ended(inner),
         _ => Ty::Doubt(inner),
     }
 }

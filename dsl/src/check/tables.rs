@@ -239,7 +239,8 @@ impl Tables {
             | Ty::Option(of)
             | Ty::Approved(of)
             | Ty::Slot(of)
-            | Ty::Verdict(of) => self.holds_secret_below(of, seen),
+            | Ty::Verdict(of)
+            | Ty::Ended(of) => self.holds_secret_below(of, seen),
             ty => ty.holds_secret(),
         }
     }
@@ -257,6 +258,7 @@ impl Tables {
             Ty::Approved(item) => of("approved", item),
             Ty::Slot(item) => of("Slot", item),
             Ty::Verdict(item) => of("Verdict", item),
+            Ty::Ended(item) => of("Ended", item),
             Ty::Doubt(item) => of("doubt", item),
             Ty::Handle(ix) => format!("handle<{}>", self.flows[ix.at()].name),
             Ty::Payload(fields) => {
@@ -312,6 +314,11 @@ impl Tables {
                 plain("Failed", &[("error", &Ty::Problem)]),
                 plain("Cut", &[]),
                 plain("NotStarted", &[]),
+            ]),
+            Ty::Ended(of) => Some(vec![
+                plain("Done", &[("value", of)]),
+                plain("Failed", &[("error", &Ty::Problem)]),
+                plain("Cancelled", &[]),
             ]),
             Ty::Verdict(of) => Some(vec![
                 plain("Happened", &[("result", of)]),

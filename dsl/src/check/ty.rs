@@ -31,6 +31,7 @@ pub(crate) enum Ty {
     Approved(Box<Ty>),
     Slot(Box<Ty>),
     Verdict(Box<Ty>),
+    Ended(Box<Ty>),
     Doubt(Box<Ty>),
     Handle(FlowIx),
     /// What an outcome brings along that has no name: the fields of a message, of a refusal, of an answer.
@@ -53,7 +54,8 @@ const SCALARS: &[(&str, Ty)] = &[
 ];
 
 /// The words of types that take another type.
-pub(crate) const GENERIC: &[&str] = &["list", "map", "approved", "doubt", "handle", "Slot", "Verdict"];
+pub(crate) const GENERIC: &[&str] =
+    &["list", "map", "approved", "doubt", "handle", "Slot", "Verdict", "Ended"];
 
 /// What becomes of a value whose type is not quite the wanted one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +148,7 @@ impl Ty {
             | Ty::Named(_)
             | Ty::Slot(_)
             | Ty::Verdict(_)
+            | Ty::Ended(_)
             | Ty::Doubt(_)
             | Ty::Handle(_)
             | Ty::Payload(_) => false,
@@ -178,6 +181,7 @@ impl Ty {
             | (Ty::Approved(a), Ty::Approved(b))
             | (Ty::Slot(a), Ty::Slot(b))
             | (Ty::Verdict(a), Ty::Verdict(b))
+            | (Ty::Ended(a), Ty::Ended(b))
             | (Ty::Doubt(a), Ty::Doubt(b)) => a.same(b),
             (a, b) => a == b,
         }
@@ -207,7 +211,8 @@ impl Ty {
             | Ty::Option(of)
             | Ty::Approved(of)
             | Ty::Slot(of)
-            | Ty::Verdict(of) => of.holds_secret(),
+            | Ty::Verdict(of)
+            | Ty::Ended(of) => of.holds_secret(),
             Ty::Payload(fields) => fields.iter().any(|(_, ty)| ty.holds_secret()),
             Ty::Unknown
             | Ty::Nothing
@@ -249,6 +254,7 @@ impl Ty {
             Ty::Approved(of) => Type::Approved(Box::new(of.stored())),
             Ty::Slot(of) => Type::Slot(Box::new(of.stored())),
             Ty::Verdict(of) => Type::Verdict(Box::new(of.stored())),
+            Ty::Ended(of) => Type::Ended(Box::new(of.stored())),
             Ty::Doubt(of) => Type::Doubt(Box::new(of.stored())),
             Ty::Handle(ix) => Type::Handle(*ix),
         }

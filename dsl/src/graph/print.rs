@@ -218,6 +218,7 @@ impl<'a> Printer<'a> {
             Type::Approved(of) => format!("approved<{}>", self.ty(of)),
             Type::Slot(of) => format!("Slot<{}>", self.ty(of)),
             Type::Verdict(of) => format!("Verdict<{}>", self.ty(of)),
+            Type::Ended(of) => format!("Ended<{}>", self.ty(of)),
             Type::Doubt(of) => format!("doubt<{}>", self.ty(of)),
             Type::Handle(ix) => {
                 format!("handle<{}>", self.machine.flows.get(ix.at()).map_or("_", |flow| flow.name.as_str()))

@@ -87,6 +87,7 @@ impl Scope<'_> {
             Some(UpperName::Flow(ix)) => self.tables.flows[ix.at()].result.clone(),
             None if owner == "Slot" => Ty::Slot(Box::new(Ty::Unknown)),
             None if owner == "Verdict" => Ty::Verdict(Box::new(Ty::Unknown)),
+            None if owner == "Ended" => Ty::Ended(Box::new(Ty::Unknown)),
             None => {
                 let near = self.tables.near_upper(&owner, |_| true).map(str::to_owned);
                 let message = format!("there is no type `{owner}`");
@@ -115,7 +116,7 @@ impl Scope<'_> {
                     }
                 }
             }
-            Ty::Slot(_) | Ty::Verdict(_) => {
+            Ty::Slot(_) | Ty::Verdict(_) | Ty::Ended(_) => {
                 let variants = self.tables.variants(ty)?;
                 let (tag, fields) = variants.into_iter().find(|(tag, _)| tag == word)?;
                 Some(Built::Builtin(Some(tag), fields, ty.clone()))
@@ -149,6 +150,7 @@ impl Scope<'_> {
             ([], _) if matches!(word.as_str(), "Done" | "Failed" | "Cut" | "NotStarted") => {
                 self.in_type(&Ty::Slot(Box::new(Ty::Unknown)), &word)
             }
+            ([], _) if word == "Cancelled" => self.in_type(&Ty::Ended(Box::new(Ty::Unknown)), &word),
             ([], _) if matches!(word.as_str(), "Happened" | "NotHappened" | "CannotTell") => {
                 self.in_type(&Ty::Verdict(Box::new(Ty::Unknown)), &word)
             }

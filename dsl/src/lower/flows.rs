@@ -110,6 +110,7 @@ impl<'t> Lowering<'t, '_> {
             start: own.start,
             states,
             frame: own.frame,
+            migrations: Vec::new(),
         };
         (flow, cx)
     }

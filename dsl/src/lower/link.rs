@@ -111,6 +111,7 @@ fn add(program: &Program, machine: &mut Machine, linker: &mut Linker, pending: P
             let mut flow = program.flows[old as usize].clone();
             refs::flow(&mut flow, &mut visit);
             flow.states.iter_mut().for_each(|state| refs::state(state, &mut visit));
+            flow.migrations.iter_mut().for_each(|one| refs::migration(one, &mut visit));
             machine.flows.push(flow);
         }
         Pending::Activity(old) => {

@@ -42,7 +42,7 @@ pub enum Outcome {
     Message(MessageIx),
     /// Whoever sends messages will send no more. Payload: `nothing`.
     Closed,
-    /// A spawned run ended. Payload: a record `{outcome}`.
+    /// A spawned run ended. Payload: a record `{outcome: Ended<T>}`.
     Ended,
     /// A person said yes. Payload: `approved<T>`.
     Approve,
@@ -52,7 +52,7 @@ pub enum Outcome {
     Reject,
     /// A run with this name exists already. Payload: `nothing`.
     Exists,
-    /// A saga could not undo everything. Payload: a record `{undone, failed, left}`.
+    /// A saga could not undo everything. Payload: a record `{undone, failed, left}` of lists of `Undo`.
     UndoFailed,
 }
 
@@ -111,8 +111,9 @@ pub enum Act {
     Set(Assign),
     /// Drops unread messages of a type.
     Discard(MessageIx),
-    /// Settles a doubt (the variable that holds it) with a verdict.
-    Settle(Slot, Expr),
+    /// Settles a doubt with a verdict: `Happened` gives the undo the result, `NotHappened` takes it off the undo stack,
+    /// `CannotTell` changes nothing.
+    Settle(Expr, Expr),
     /// Opens an activity whose outcome moves nothing.
     AlsoDo(ActivityIx, Vec<Expr>),
     /// Shows a value to whoever watches the run.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Act, ActivityIx, Arrow, CatalogueIx, DataIx, Effect, Expr, FieldDef, Goal, Param, RetryIx, StateIx,
-    TimerArrow, Type, TypeIx,
+    Act, ActivityIx, Arrow, Assign, CatalogueIx, DataIx, Effect, Expr, FieldDef, Goal, Param, RetryIx,
+    StateIx, TimerArrow, Type, TypeIx,
 };
 
 /// A state machine.
@@ -41,6 +41,30 @@ pub struct Flow {
     /// Its states, in text order.
     pub states: Vec<StateDef>,
     /// How many slots the flow's own expressions need (data, limits, scope arrows, start).
+    pub frame: u32,
+    /// How runs of older versions go on in this one, in text order; at most one for each old state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub migrations: Vec<Migration>,
+}
+
+/// `migrate Old(params) set … -> New(args)`: where an instance of an older version goes on that is in the state `Old`.
+///
+/// Before it the instance has the parameters and data of the old version that have the same name and type; data that is new
+/// or of another type has the value of its initialiser. Then the assignments are done in order, then the arguments are
+/// evaluated; both see parameters and data as they are by then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Migration {
+    /// The state of the older version.
+    pub from: String,
+    /// What is taken from the old configuration, by name: a parameter of the state, a data field, a parameter of the flow. They
+    /// fill slots 0.. of the frame.
+    pub params: Vec<Param>,
+    /// Data that gets another value.
+    pub sets: Vec<Assign>,
+    /// Where the instance goes on.
+    pub to: Place,
+    /// How many slots the assignments and arguments need.
     pub frame: u32,
 }
 

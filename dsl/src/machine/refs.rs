@@ -6,8 +6,8 @@
 use super::{
     Act, Activity, ActivityIx, Arm, Arrow, Ask, Await, Bind, CatalogueIx, Cond, DataIx, Each, EachBody,
     Effect, EffectClass, Expr, FieldDef, Flow, FlowIx, ForIn, Function, FunctionIx, Goal, Limit, MatchArm,
-    Measure, MessageIx, Outcome, RetryIx, Slot, Spawn, StateDef, StateIx, Then, TimerArrow, Type, TypeDef,
-    TypeIx, TypeKind, Wait, Yield,
+    Measure, MessageIx, Migration, Outcome, RetryIx, Slot, Spawn, StateDef, StateIx, Then, TimerArrow, Type,
+    TypeDef, TypeIx, TypeKind, Wait, Yield,
 };
 
 /// Something that a definition names.
@@ -42,7 +42,7 @@ pub enum Ref<'a> {
 /// What is done with each name.
 pub type Visit<'v> = dyn FnMut(Ref<'_>) + 'v;
 
-/// Visits what a flow itself names, in its own frame; its states are left to [`state`].
+/// Visits what a flow itself names, in its own frame; its states are left to [`state`], its migrations to [`migration`].
 pub fn flow(flow: &mut Flow, visit: &mut Visit<'_>) {
     fields(&mut flow.params, visit);
     ty(&mut flow.result, visit);
@@ -58,6 +58,17 @@ pub fn flow(flow: &mut Flow, visit: &mut Visit<'_>) {
     flow.on_cancel.iter_mut().for_each(|cancel| goal(&mut cancel.goal, visit));
     visit(Ref::State(&mut flow.start.state));
     exprs(&mut flow.start.args, visit);
+}
+
+/// Visits what a migration names, in its frame.
+pub fn migration(migration: &mut Migration, visit: &mut Visit<'_>) {
+    fields(&mut migration.params, visit);
+    for assign in &mut migration.sets {
+        visit(Ref::Data(&mut assign.data));
+        expr(&mut assign.value, visit);
+    }
+    visit(Ref::State(&mut migration.to.state));
+    exprs(&mut migration.to.args, visit);
 }
 
 /// Visits what a state names, in its frame.
@@ -125,6 +136,7 @@ pub fn ty(of: &mut Type, visit: &mut Visit<'_>) {
         | Type::Approved(of)
         | Type::Slot(of)
         | Type::Verdict(of)
+        | Type::Ended(of)
         | Type::Doubt(of) => ty(of, visit),
         Type::Named(ix) => visit(Ref::Type(ix)),
         Type::Handle(ix) => visit(Ref::Flow(ix)),
@@ -318,7 +330,7 @@ fn acts(acts: &mut [Act], visit: &mut Visit<'_>) {
             }
             Act::Discard(message) => visit(Ref::Message(message)),
             Act::Settle(doubt, verdict) => {
-                visit(Ref::Slot(doubt));
+                expr(doubt, visit);
                 expr(verdict, visit);
             }
             Act::AlsoDo(ix, args) => {

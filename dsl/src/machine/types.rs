@@ -44,6 +44,8 @@ pub enum Type {
     Slot(Box<Type>),
     /// `Verdict<T>`: union of `Happened {result: T}`, `NotHappened`, `CannotTell`.
     Verdict(Box<Type>),
+    /// `Ended<T>`: how a spawned run with the result `T` ended: union of `Done {value: T}`, `Failed {error: Problem}`, `Cancelled`.
+    Ended(Box<Type>),
     /// `doubt<T>`: an operation whose outcome is unknown; a record `{text, kind, activity}`.
     Doubt(Box<Type>),
     /// `handle<F>`: a spawned run.

@@ -62,6 +62,12 @@ impl Machine {
             sizes.slots = state.frame as usize;
             refs::state(state, &mut |named| self.look(&sizes, &place, named, bad));
         }
+        for migration in &mut own.migrations {
+            let place = format!("migration {}.{}", flow.name, migration.from);
+            sizes.args = 0;
+            sizes.slots = migration.frame as usize;
+            refs::migration(migration, &mut |named| self.look(&sizes, &place, named, bad));
+        }
     }
 
     fn look(&self, sizes: &Sizes, place: &str, named: Ref<'_>, bad: &mut Option<String>) {

@@ -131,7 +131,7 @@ pub const ENTRIES: &[Entry] = &[
     Entry {
         code: TYPE_ARGUMENTS,
         title: "wrong type argument",
-        explanation: "`list`, `map`, `approved`, `Slot`, `Verdict`, `doubt` and `handle` take one type in angle brackets, all other types none.",
+        explanation: "`list`, `map`, `approved`, `Slot`, `Verdict`, `Ended`, `doubt` and `handle` take one type in angle brackets, all other types none.",
     },
     Entry {
         code: RESERVED_FIELD,

@@ -156,7 +156,7 @@ impl Reader<'_> {
                 Ok(Value::Map(map))
             }
             Type::Named(ix) => self.named(ix.at(), json, at),
-            Type::Slot(_) | Type::Verdict(_) => self.built_in_union(ty, json, at),
+            Type::Slot(_) | Type::Verdict(_) | Type::Ended(_) => self.built_in_union(ty, json, at),
             Type::Problem | Type::Doubt(_) => {
                 let fields = built_in_fields(ty);
                 let shape = Shape::new(None, fields.iter().map(|field| field.name.as_str()));
@@ -293,6 +293,7 @@ fn scalar(ty: &Type, json: &Json, at: At<'_>, unknown: Unknown) -> Result<Value,
         | Type::Approved(_)
         | Type::Slot(_)
         | Type::Verdict(_)
+        | Type::Ended(_)
         | Type::Doubt(_)
         | Type::Problem => None,
     };
@@ -343,6 +344,7 @@ fn scalar_words(ty: &Type) -> &'static str {
         | Type::Approved(_)
         | Type::Slot(_)
         | Type::Verdict(_)
+        | Type::Ended(_)
         | Type::Doubt(_)
         | Type::Problem => "an object",
     }
@@ -394,6 +396,11 @@ pub(crate) fn built_in_variants(ty: &Type) -> Vec<VariantDef> {
             variant("Happened", vec![field("result", (**inner).clone())]),
             variant("NotHappened", Vec::new()),
             variant("CannotTell", Vec::new()),
+        ],
+        Type::Ended(inner) => vec![
+            variant("Done", vec![field("value", (**inner).clone())]),
+            variant("Failed", vec![field("error", Type::Problem)]),
+            variant("Cancelled", Vec::new()),
         ],
         _ => Vec::new(),
     }

@@ -45,7 +45,7 @@ impl Defs<'_> {
             Type::Map(inner) => json!({"type": "object", "additionalProperties": self.of(inner)}),
             Type::Option(inner) => json!({"anyOf": [self.of(inner), {"type": "null"}]}),
             Type::Named(ix) => self.named(*ix),
-            Type::Slot(_) | Type::Verdict(_) => self.union(&built_in_variants(ty)),
+            Type::Slot(_) | Type::Verdict(_) | Type::Ended(_) => self.union(&built_in_variants(ty)),
             Type::Approved(_) | Type::Doubt(_) | Type::Problem => self.object(None, &built_in_fields(ty)),
         }
     }

@@ -32,6 +32,7 @@ pub(crate) fn flow(name: &str, states: Vec<StateDef>) -> Flow {
         limits: Vec::new(),
         arrows: Vec::new(),
         on_cancel: None,
+        migrations: Vec::new(),
         start: Place { state: StateIx(0), args: Vec::new() },
         states,
         frame: 8,
