@@ -31,6 +31,31 @@ pub struct RunWrite {
     pub summary: Summary,
     /// A snapshot of the state after this step, if it is time for one: opaque bytes of the engine.
     pub snapshot: Option<Vec<u8>>,
+    /// Whose history its own goes on from; in the first step of a fork only.
+    pub origin: Option<Origin>,
+}
+
+/// Where a fork begins: the events up to `at` are its parent's, and are not copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The parent.
+    pub parent: RunId,
+    /// The last event that both share.
+    pub at: Seq,
+}
+
+/// A part of a fork's history that stands in another run's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// The run whose events they are.
+    #[serde(rename = "r")]
+    pub run: RunId,
+    /// The last of them; the first is the one after the segment before.
+    #[serde(rename = "t")]
+    pub to: Seq,
+    /// The run under which they are stored.
+    #[serde(rename = "h")]
+    pub held_by: RunId,
 }
 
 /// The end of a run's history: its last number and the chain hash over all its events.

@@ -9,6 +9,7 @@ use outlast_kernel::ids::{RunId, Seq};
 use crate::codec::record::{self, HeadRecord};
 use crate::keys::{self, Space};
 use crate::limits;
+use crate::lineage;
 use crate::view::{self, View};
 use crate::{Head, StoreError};
 
@@ -55,7 +56,15 @@ fn check_run(
     record: &HeadRecord,
     report: &mut Report,
 ) -> Result<(), StoreError> {
-    match walk(view, run, &mut report.events) {
+    let begins = match lineage::begins(view, run) {
+        Ok(head) => head,
+        Err(e @ (StoreError::Damaged { .. } | StoreError::Newer { .. })) => {
+            report.find(e.to_string());
+            return Ok(());
+        }
+        Err(e) => return Err(e),
+    };
+    match walk(view, run, begins, &mut report.events) {
         Ok(head) if head == record.head => {}
         Ok(head) => report.find(format!(
             "run {run}: its history ends at event {}, its head says event {} or another chain",
@@ -88,9 +97,9 @@ fn check_run(
     Ok(())
 }
 
-/// Reads a whole history: numbers without a gap, every event decoded, every link of the chain.
-fn walk(view: &impl View, run: &RunId, events: &mut u64) -> Result<Head, StoreError> {
-    let mut head = Head::default();
+/// Reads a run's own part of its history: numbers without a gap, every event decoded, every link of the chain.
+fn walk(view: &impl View, run: &RunId, begins: Head, events: &mut u64) -> Result<Head, StoreError> {
+    let mut head = begins;
     let damaged = |detail: String| StoreError::Damaged { what: format!("run {run}"), detail };
     let (from, to) = (keys::step(run, Seq(0)), keys::after(keys::step(run, Seq(u64::MAX))));
     view.scan(Space::Log, &from, &to, &mut |key, value| {
@@ -153,6 +162,16 @@ fn check_lists(view: &impl View, report: &mut Report) -> Result<(), StoreError> 
         once_per_run: false,
     };
     explain(Space::View, &from, &to, "the list of runs", &listed)?;
+    let (from, to) = list(keys::LINEAGES);
+    let lineages = Fits { parse: keys::parse_of_run, explained: &|_, _| true, once_per_run: false };
+    explain(Space::View, &from, &to, "the list of lineages", &lineages)?;
+    let (from, to) = list(keys::FORKS);
+    let forks = Fits {
+        parse: |key| keys::parse_fork(key).map(|(_, _, fork)| fork),
+        explained: &|_, _| true,
+        once_per_run: false,
+    };
+    explain(Space::View, &from, &to, "the list of forks", &forks)?;
     let steps = Fits {
         parse: |key| keys::parse_step(key).map(|(run, _)| run),
         explained: &|_, _| true,

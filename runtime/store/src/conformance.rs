@@ -5,6 +5,7 @@
 
 pub mod samples;
 
+mod forks;
 mod model;
 mod views;
 mod writes;
@@ -21,7 +22,7 @@ pub trait Place {
 type Promise = (&'static str, fn(&dyn Place) -> Result<(), StoreError>);
 
 /// Every promise that concerns a store.
-const PROMISES: [Promise; 17] = [
+const PROMISES: [Promise; 21] = [
     ("reads back every kind of event", writes::every_kind),
     ("reads from any number, any count", writes::any_range),
     ("chains several steps of a run in one commit", writes::several_steps),
@@ -38,6 +39,10 @@ const PROMISES: [Promise; 17] = [
     ("pages summaries, newest first", views::pages),
     ("filters summaries with bounded work", views::filters),
     ("keeps runs apart whose ids are prefixes", views::prefixes),
+    ("lets a fork share its parent's history", forks::shared),
+    ("leaves the parent of a fork as it was", forks::parent_unchanged),
+    ("refuses a fork of what is not there", forks::refused),
+    ("keeps forks of forks as a simple model does", forks::random_trees),
     ("behaves as a simple model over restarts", model::random_lives),
 ];
 

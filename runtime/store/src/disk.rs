@@ -33,7 +33,8 @@ use crate::keys::Space;
 use crate::plan::{Plan, plan};
 use crate::view::{self, View, Visit};
 use crate::{
-    Batch, Filter, Head, Index, Page, Record, Report, Stats, Store, StoreError, Summary, Table, check, limits,
+    Batch, Filter, Head, Index, Page, Record, Report, Segment, Stats, Store, StoreError, Summary, Table,
+    check, limits, lineage,
 };
 
 pub use open::{Mark, OpenOptions, Opened};
@@ -193,6 +194,23 @@ impl Store for FjallStore {
 
     fn head(&self, run: &RunId) -> Result<Option<(Head, Index)>, StoreError> {
         Ok(view::head(&self.picture()?, run)?.map(|record| (record.head, record.index)))
+    }
+
+    fn lineage(&self, run: &RunId) -> Result<Vec<Segment>, StoreError> {
+        lineage::lineage(&self.picture()?, run)
+    }
+
+    fn head_at(&self, run: &RunId, at: Seq) -> Result<Option<Head>, StoreError> {
+        lineage::head_at(&self.picture()?, run, at)
+    }
+
+    fn forks(
+        &self,
+        run: &RunId,
+        after: Option<&(Seq, RunId)>,
+        limit: usize,
+    ) -> Result<Vec<(Seq, RunId)>, StoreError> {
+        lineage::forks(&self.picture()?, run, after, limit)
     }
 
     fn summary(&self, run: &RunId) -> Result<Option<Summary>, StoreError> {

@@ -57,6 +57,11 @@ pub(crate) const READY: u8 = b'r';
 /// The first byte of due times.
 pub(crate) const DUE: u8 = b'd';
 
+/// The first byte of lineages.
+pub(crate) const LINEAGES: u8 = b'o';
+/// The first byte of forks by parent.
+pub(crate) const FORKS: u8 = b'f';
+
 /// Returns the key of the step that ends with an event.
 pub(crate) fn step(run: &RunId, last: Seq) -> Vec<u8> {
     let mut key = Vec::with_capacity(run.as_str().len() + 9);
@@ -83,6 +88,28 @@ pub(crate) fn of_run(list: u8, run: &RunId) -> Vec<u8> {
 /// Reads the run out of a key of a list of runs.
 pub(crate) fn parse_of_run(key: &[u8]) -> Option<RunId> {
     parse_run(key.get(1..)?)
+}
+
+/// Returns the key of a fork in the list of its parent's.
+pub(crate) fn fork(parent: &RunId, at: Seq, fork: &RunId) -> Vec<u8> {
+    let mut key = forks_of(parent);
+    key.extend(at.0.to_be_bytes());
+    key.extend(fork.as_str().as_bytes());
+    key
+}
+
+/// Returns what the keys of a run's forks begin with.
+pub(crate) fn forks_of(parent: &RunId) -> Vec<u8> {
+    let mut key = of_run(FORKS, parent);
+    key.push(0);
+    key
+}
+
+/// Reads the key of a fork: the parent, where the fork begins, the fork.
+pub(crate) fn parse_fork(key: &[u8]) -> Option<(RunId, Seq, RunId)> {
+    let end = key.iter().position(|byte| *byte == 0)?;
+    let (at, fork) = key.get(end + 1..)?.split_first_chunk::<8>()?;
+    Some((parse_run(key.get(1..end)?)?, Seq(u64::from_be_bytes(*at)), parse_run(fork)?))
 }
 
 /// Returns the key of a due time.
@@ -185,6 +212,14 @@ mod tests {
             assert_eq!(parse_due(&due(time, &run)), Some((time, run.clone())));
             assert_eq!(parse_listed(&listed(time, &run)), Some((time, run.clone())));
         }
+    }
+
+    #[test]
+    fn forks_are_ordered_by_where_they_begin() {
+        let [a, b, c] = ["a", "b", "a-c"].map(|id| RunId::new(id).unwrap());
+        assert!(fork(&a, Seq(2), &c) < fork(&a, Seq(300), &b));
+        assert!(!fork(&c, Seq(1), &b).starts_with(&forks_of(&a)));
+        assert_eq!(parse_fork(&fork(&c, Seq(256), &a)), Some((c, Seq(256), a)));
     }
 
     #[test]

@@ -12,12 +12,13 @@ mod disk;
 mod error;
 mod keys;
 pub mod limits;
+mod lineage;
 mod memory;
 mod plan;
 mod store;
 mod view;
 
-pub use batch::{Batch, Head, Index, Put, RunWrite, Status, Summary, Table};
+pub use batch::{Batch, Head, Index, Origin, Put, RunWrite, Segment, Status, Summary, Table};
 pub use check::Report;
 pub use disk::{FjallStore, Mark, OpenOptions, Opened};
 pub use error::StoreError;

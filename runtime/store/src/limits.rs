@@ -18,6 +18,9 @@ pub const STEP_EVENTS_MAX: usize = 100_000;
 /// Bytes of a table key: far below the journal's 65,535, over which it panics.
 pub const TABLE_KEY_BYTES_MAX: usize = 1_024;
 
+/// Segments of one fork's history: a fork of a fork of a fork, far deeper than a person would go. Reading one looks at each.
+pub const SEGMENTS_MAX: usize = 1_000;
+
 /// Levels of nesting of a stored value: twice what the JSON parser accepts from outside.
 pub const NESTING_MAX: usize = 256;
 

@@ -15,7 +15,8 @@ use crate::keys::Space;
 use crate::plan::{Plan, plan};
 use crate::view::{self, View, Visit};
 use crate::{
-    Batch, Filter, Head, Index, Page, Record, Report, Stats, Store, StoreError, Summary, Table, check,
+    Batch, Filter, Head, Index, Page, Record, Report, Segment, Stats, Store, StoreError, Summary, Table,
+    check, lineage,
 };
 
 /// A store in memory. Clones are handles of the same life; [`MemoryStore::crash`] begins the next one.
@@ -257,6 +258,23 @@ impl Store for MemoryStore {
 
     fn head(&self, run: &RunId) -> Result<Option<(Head, Index)>, StoreError> {
         Ok(view::head(&*self.alive()?, run)?.map(|record| (record.head, record.index)))
+    }
+
+    fn lineage(&self, run: &RunId) -> Result<Vec<Segment>, StoreError> {
+        lineage::lineage(&*self.alive()?, run)
+    }
+
+    fn head_at(&self, run: &RunId, at: Seq) -> Result<Option<Head>, StoreError> {
+        lineage::head_at(&*self.alive()?, run, at)
+    }
+
+    fn forks(
+        &self,
+        run: &RunId,
+        after: Option<&(Seq, RunId)>,
+        limit: usize,
+    ) -> Result<Vec<(Seq, RunId)>, StoreError> {
+        lineage::forks(&*self.alive()?, run, after, limit)
     }
 
     fn summary(&self, run: &RunId) -> Result<Option<Summary>, StoreError> {

@@ -10,8 +10,9 @@ use outlast_kernel::ids::{RunId, Seq};
 use crate::codec::{record, record::HeadRecord, step};
 use crate::keys::{self, Space};
 use crate::limits;
+use crate::lineage;
 use crate::view::{self, View};
-use crate::{Batch, Head, Put, RunWrite, StoreError, Summary};
+use crate::{Batch, Head, Origin, Put, RunWrite, StoreError, Summary};
 
 /// What a batch writes.
 #[derive(Debug, Default)]
@@ -66,7 +67,11 @@ fn plan_step<'a>(
         Some(earlier) => (earlier.stored, earlier.now.head),
         None => {
             let stored = view::head(view, &write.run)?;
-            (stored, stored.map(|record| record.head).unwrap_or_default())
+            let found = match (stored, &write.origin) {
+                (None, Some(origin)) => plan_fork(view, plan, &write.run, origin)?,
+                (stored, _) => stored.map(|record| record.head).unwrap_or_default(),
+            };
+            (stored, found)
         }
     };
     if found != write.before {
@@ -90,6 +95,22 @@ fn plan_step<'a>(
     Ok(())
 }
 
+/// Plans what makes a new run a fork, and returns the head that it begins with.
+fn plan_fork(view: &impl View, plan: &mut Plan, run: &RunId, origin: &Origin) -> Result<Head, StoreError> {
+    let Origin { parent, at } = origin;
+    let Some(head) = lineage::head_at(view, parent, *at)? else {
+        return Err(invalid(run, format!("a fork of run {parent} at event {at}, which it has not")));
+    };
+    let segments = lineage::of_fork(view, parent, *at)?;
+    if segments.len() > limits::SEGMENTS_MAX {
+        return Err(invalid(run, format!("a fork of more than {} segments", limits::SEGMENTS_MAX)));
+    }
+    let bytes = record::encode_lineage(&segments).map_err(|e| invalid(run, format!("its lineage: {e:?}")))?;
+    plan.put(Space::View, keys::of_run(keys::LINEAGES, run), Some(bytes));
+    plan.put(Space::View, keys::fork(parent, *at, run), Some(Vec::new()));
+    Ok(head)
+}
+
 /// Refuses what no correct caller sends.
 fn check(write: &RunWrite) -> Result<(), StoreError> {
     let refuse = |detail: &str| Err(invalid(&write.run, detail.into()));
@@ -98,6 +119,9 @@ fn check(write: &RunWrite) -> Result<(), StoreError> {
     }
     if write.events.len() > limits::STEP_EVENTS_MAX {
         return refuse("a step with too many events");
+    }
+    if write.origin.as_ref().is_some_and(|origin| origin.parent == write.run) {
+        return refuse("a fork of itself");
     }
     let numbers = write.events.iter().map(|event| event.n.0);
     if !numbers.eq((1..=write.events.len() as u64).map(|i| write.before.seq.0.saturating_add(i))) {

@@ -3,7 +3,7 @@
 use outlast_kernel::event::Event;
 use outlast_kernel::ids::{Millis, RunId, Seq};
 
-use crate::{Batch, Head, Index, Report, Status, StoreError, Summary, Table};
+use crate::{Batch, Head, Index, Report, Segment, Status, StoreError, Summary, Table};
 
 /// A store of histories. Calls block; the engine calls `commit` from one thread and reads from any.
 pub trait Store: Send + Sync + 'static {
@@ -28,6 +28,29 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// As [`Store::history`].
     fn head(&self, run: &RunId) -> Result<Option<(Head, Index)>, StoreError>;
+
+    /// Returns the parts of a fork's history that stand in other runs, oldest first; none if it is no fork.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    fn lineage(&self, run: &RunId) -> Result<Vec<Segment>, StoreError>;
+
+    /// Returns the head that a fork of a run at an event begins with; none if the run has no such event.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    fn head_at(&self, run: &RunId, at: Seq) -> Result<Option<Head>, StoreError>;
+
+    /// Returns a run's forks by where they begin, after a position, at most `limit`.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    fn forks(
+        &self,
+        run: &RunId,
+        after: Option<&(Seq, RunId)>,
+        limit: usize,
+    ) -> Result<Vec<(Seq, RunId)>, StoreError>;
 
     /// Returns a run's summary.
     ///

@@ -10,6 +10,7 @@ use outlast_kernel::ids::{Millis, RunId, Seq};
 use crate::codec::{record, record::HeadRecord, step};
 use crate::keys::{self, Space};
 use crate::limits;
+use crate::lineage;
 use crate::{Filter, Page, Record, StoreError, Summary, Table};
 
 /// A consistent picture of all keyspaces.
@@ -36,10 +37,35 @@ pub(crate) fn history(
     limit: usize,
 ) -> Result<Vec<Event>, StoreError> {
     let limit = limit.min(limits::READ_MAX);
-    let mut events = Vec::new();
+    let (mut events, mut after) = (Vec::new(), after);
     if limit == 0 || after.0 == u64::MAX {
         return Ok(events);
     }
+    for segment in lineage::lineage(view, run)? {
+        if after < segment.to && events.len() < limit {
+            own_history(view, &segment.held_by, (after, segment.to), limit, &mut events)?;
+            let last = events.last().map_or(after, |event: &Event| event.n);
+            if last < segment.to && events.len() < limit {
+                let missing = format!("event {} is missing, which fork {run} shares", last.next());
+                return Err(damaged(&segment.held_by, missing));
+            }
+            after = segment.to;
+        }
+    }
+    if events.len() < limit {
+        own_history(view, run, (after, Seq(u64::MAX)), limit, &mut events)?;
+    }
+    Ok(events)
+}
+
+/// Reads events that stand under a run's own id: those after one, up to another.
+fn own_history(
+    view: &impl View,
+    run: &RunId,
+    (after, until): (Seq, Seq),
+    limit: usize,
+    events: &mut Vec<Event>,
+) -> Result<(), StoreError> {
     let mut next = None;
     let (from, to) = (keys::step(run, after.next()), keys::after(keys::step(run, Seq(u64::MAX))));
     view.scan(Space::Log, &from, &to, &mut |key, value| {
@@ -50,10 +76,11 @@ pub(crate) fn history(
         }
         next = Some(step.last().next());
         let found = step.events_after(after, limit - events.len());
-        events.extend(found.map_err(|e| e.at(place(run, step.first)))?);
-        Ok(if events.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-    })?;
-    Ok(events)
+        let found = found.map_err(|e| e.at(place(run, step.first)))?;
+        events.extend(found.into_iter().take_while(|event| event.n <= until));
+        let more = events.len() < limit && step.last() < until;
+        Ok(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })
 }
 
 /// Reads a step and checks that it stands where its header says.

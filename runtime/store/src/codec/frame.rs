@@ -16,6 +16,9 @@ pub(crate) const SNAPSHOT: u16 = 259;
 /// The number of the last commit.
 pub(crate) const COMMIT: u16 = 260;
 
+/// The segments of a fork's history.
+pub(crate) const LINEAGE: u16 = 261;
+
 /// Appends the frame of a value.
 pub(crate) fn write(out: &mut Vec<u8>, kind: u16) {
     out.extend([VERSION, 0]);

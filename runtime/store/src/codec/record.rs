@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CodecError, frame, take_array};
 use crate::limits::NESTING_MAX;
-use crate::{Head, Index, Summary};
+use crate::{Head, Index, Segment, Summary};
 
 /// The end of a run's history, as stored: with its views and with where its summary is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +81,23 @@ pub(crate) fn decode_snapshot(mut bytes: &[u8]) -> Result<(Seq, Vec<u8>), CodecE
     frame::expect(&mut bytes, frame::SNAPSHOT)?;
     let after = Seq(u64::from_le_bytes(take_array(&mut bytes)?));
     Ok((after, bytes.to_vec()))
+}
+
+/// Encodes the segments of a fork's history.
+pub(crate) fn encode_lineage(segments: &[Segment]) -> Result<Vec<u8>, CodecError> {
+    let mut out = Vec::with_capacity(64);
+    frame::write(&mut out, frame::LINEAGE);
+    let mut serializer = rmp_serde::Serializer::new(&mut out).with_struct_map();
+    segments.serialize(&mut serializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
+    Ok(out)
+}
+
+/// Decodes the segments of a fork's history.
+pub(crate) fn decode_lineage(mut bytes: &[u8]) -> Result<Vec<Segment>, CodecError> {
+    frame::expect(&mut bytes, frame::LINEAGE)?;
+    let mut deserializer = rmp_serde::Deserializer::new(bytes);
+    let segments = Vec::deserialize(&mut deserializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
+    end(deserializer.get_ref(), segments)
 }
 
 /// Encodes the number of a commit.

@@ -14,7 +14,7 @@ use super::record::HeadRecord;
 use super::{CodecError, frame, kind, record, step};
 use crate::conformance::samples;
 use crate::limits::NESTING_MAX;
-use crate::{Head, Index};
+use crate::{Head, Index, Segment};
 
 /// Returns the stored bytes of a golden file, written first if it is missing and the switch is on.
 fn golden(name: &str, bytes: &[u8]) -> Vec<u8> {
@@ -96,6 +96,17 @@ fn other_values_are_written_and_read_as_their_golden_files() {
     let stored = golden("snapshot.bin", &bytes);
     assert!(stored == bytes);
     assert_eq!(record::decode_snapshot(&stored), Ok((Seq(9), b"state".to_vec())));
+
+    let segment = |run: &str, to, held_by: &str| Segment {
+        run: samples::run(run),
+        to: Seq(to),
+        held_by: samples::run(held_by),
+    };
+    let lineage = vec![segment("a", 4, "b"), segment("b", u64::MAX, "b")];
+    let bytes = record::encode_lineage(&lineage).unwrap();
+    let stored = golden("lineage.bin", &bytes);
+    assert!(stored == bytes);
+    assert_eq!(record::decode_lineage(&stored), Ok(lineage));
 
     let bytes = record::encode_commit(u64::MAX - 1);
     let stored = golden("commit.bin", &bytes);

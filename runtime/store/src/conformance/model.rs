@@ -80,6 +80,7 @@ fn batch(random: &mut Random, model: &mut BTreeMap<RunId, Run>, seed: u64) -> Ba
             index,
             summary: summary.clone(),
             snapshot,
+            origin: None,
         });
         (entry.index, entry.summary) = (index, Some(summary));
     }

@@ -65,6 +65,7 @@ pub fn step(of: &RunId, before: Head, count: u64) -> RunWrite {
         index: Index::default(),
         summary: summary(of, 1_000),
         snapshot: None,
+        origin: None,
     }
 }
 
