@@ -59,6 +59,8 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/runs/{id}/terminate", post(runs::terminate))
         .route("/v1/runs/{id}/settle", post(runs::settle))
         .route("/v1/runs/{id}/release", post(runs::release))
+        .route("/v1/runs/{id}/fork", post(runs::fork))
+        .route("/v1/runs/{id}/tree", get(runs::tree))
         .route("/v1/runs/{id}/events", get(runs::events))
         .route("/v1/runs/{id}/stream", get(stream::stream))
         .route("/v1/workers/register", post(workers::register))

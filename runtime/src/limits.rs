@@ -138,6 +138,9 @@ pub const SNAPSHOT_EVENTS_MIN: usize = 64;
 /// Events that are read from the store at once.
 pub const HISTORY_PAGE: usize = 1_000;
 
+/// Runs that one look at a tree of forks shows: more than anyone reads.
+pub const TREE_RUNS_MAX: usize = 1_000;
+
 /// Milliseconds that due times are read from the store ahead: a run that waits longer costs no memory.
 pub const DUE_WINDOW_MS: u64 = 60_000;
 

@@ -146,6 +146,18 @@ pub struct Release {
     pub op: String,
 }
 
+/// `POST /v1/runs/{id}/fork`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Fork {
+    /// The last event that both share; the newest at which no `once` operation is open if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+    /// The fork's id; made up if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+}
+
 /// The answer to what became event `accepted`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accepted {

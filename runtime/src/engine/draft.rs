@@ -58,12 +58,23 @@ impl Draft {
         kind: EventKind,
     ) -> Result<Draft, Failure> {
         let event = Event { n: Seq(1), time: at, digest: 0, kind };
-        let started = catch_unwind(AssertUnwindSafe(|| State::start(machine, run, &event)));
+        let started = catch_unwind(AssertUnwindSafe(|| State::start(machine, run.clone(), &event)));
         let (state, effects) = started
             .map_err(|panic| Failure::Broken(panic_text(&*panic)))?
             .map_err(|diverged| Failure::Broken(diverged.to_string()))?;
-        let (fold, frames) = Fold::started(state, &event, &effects);
+        let (fold, frames) = Fold::started(run, state, &event, &effects);
         Ok(Draft { fold, at, events: vec![event], frames, random: 0 })
+    }
+
+    /// Begins a fork with the state of its parent's prefix.
+    ///
+    /// # Errors
+    /// [`Failure::Broken`] if the kernel panics or takes it for no fork.
+    pub(crate) fn fork(prefix: &State, run: &RunId, now: Millis, kind: EventKind) -> Result<Draft, Failure> {
+        let fold = Fold::of(run.clone(), prefix.for_fork(run.clone()));
+        let mut draft = Draft::new(&fold, now, 0);
+        draft.append(kind)?;
+        Ok(draft)
     }
 
     /// Appends the timers that are due before a moment, except those that must wait. Tells whether there were any.

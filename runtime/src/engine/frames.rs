@@ -31,6 +31,8 @@ impl Place {
 /// A state that is folded further, with what is needed to tell watchers of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Fold {
+    /// The run whose stream it is.
+    run: RunId,
     /// The state.
     pub(crate) state: State,
     /// Its open questions.
@@ -38,16 +40,16 @@ pub(crate) struct Fold {
 }
 
 impl Fold {
-    /// Goes on from a state.
-    pub(crate) fn new(state: State) -> Fold {
+    /// Goes on from a state: the run's own, or that of a run whose history it shares.
+    pub(crate) fn of(run: RunId, state: State) -> Fold {
         let asked = state.operations().filter(|operation| is_question(operation)).map(|op| op.id).collect();
-        Fold { state, asked }
+        Fold { run, state, asked }
     }
 
     /// Goes on from a run's first event.
-    pub(crate) fn started(state: State, event: &Event, effects: &Effects) -> (Fold, Vec<Frame>) {
-        let frames = frames(&state, event, effects, &BTreeSet::new());
-        (Fold::new(state), frames)
+    pub(crate) fn started(run: RunId, state: State, event: &Event, effects: &Effects) -> (Fold, Vec<Frame>) {
+        let frames = frames(&run, &state, event, effects, &BTreeSet::new());
+        (Fold::of(run, state), frames)
     }
 
     /// Applies an event and returns what watchers are shown of it.
@@ -56,7 +58,7 @@ impl Fold {
     /// [`Diverged`] if the event cannot follow; nothing is changed.
     pub(crate) fn apply(&mut self, event: &Event) -> Result<(Effects, Vec<Frame>), Diverged> {
         let effects = self.state.apply(event)?;
-        let frames = frames(&self.state, event, &effects, &self.asked);
+        let frames = frames(&self.run, &self.state, event, &effects, &self.asked);
         self.asked.retain(|op| self.state.operation(*op).is_some());
         for op in &effects.opened {
             if self.state.operation(*op).is_some_and(is_question) {
@@ -71,8 +73,13 @@ fn is_question(operation: &Operation) -> bool {
     matches!(operation.kind, OperationKind::Question(_))
 }
 
-fn frames(state: &State, event: &Event, effects: &Effects, asked: &BTreeSet<OpId>) -> Vec<Frame> {
-    let run = state.run();
+fn frames(
+    run: &RunId,
+    state: &State,
+    event: &Event,
+    effects: &Effects,
+    asked: &BTreeSet<OpId>,
+) -> Vec<Frame> {
     let mut shown: Vec<(FrameKind, Json)> = Vec::new();
     for emit in &effects.emits {
         shown.push((FrameKind::Emit, emit_json(run, event.n, emit)));

@@ -4,23 +4,20 @@
 //! cell says where the disk is.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
-use outlast_kernel::event::Event;
-use outlast_kernel::ids::{Attempt, Millis, OpId, RunId, Seq};
-use outlast_kernel::operation::{ActivityOp, Effects, Operation, OperationKind, Phase};
-use outlast_kernel::{Snapshot, State};
-use outlast_protocol::run::Frame;
-use outlast_protocol::{ApiError, Code};
-use outlast_store::{Index, Store};
+use outlast_kernel::State;
+use outlast_kernel::ids::{Attempt, Millis, OpId, RunId};
+use outlast_kernel::operation::{ActivityOp, Operation, OperationKind, Phase};
+use outlast_protocol::ApiError;
+use outlast_store::{Head, Index, Origin, Store};
 
 use super::committer::HeadCell;
 use super::dispatch::{Lane, WorkId};
-use super::draft::panic_text;
 use super::errors;
 use super::flows::Flows;
 use super::frames::Fold;
+use super::history::{broken, fold_until};
 use super::view::Facts;
 use super::waiting::lane_of;
 use crate::limits;
@@ -38,6 +35,8 @@ pub(crate) struct Live {
     pub(crate) index: Index,
     /// What is true of it from the start on.
     pub(crate) facts: Facts,
+    /// Whose history it goes on from; until its first step is queued.
+    pub(crate) origin: Option<Origin>,
     /// What it was started with, until that is durable.
     pub(crate) input: Option<outlast_kernel::Json>,
     /// What the dispatch was told of its activities.
@@ -75,6 +74,7 @@ impl Live {
             pending: 0,
             index: Index::default(),
             facts,
+            origin: None,
             input: None,
             told: BTreeMap::new(),
             since_snapshot: (0, 0),
@@ -82,24 +82,23 @@ impl Live {
         }
     }
 
+    /// Begins a fork, whose history goes on from a head of its parent's.
+    pub(crate) fn forked(fold: Fold, facts: Facts, origin: Origin, head: Head) -> Live {
+        let head = Arc::new(Mutex::new(head));
+        Live { head, origin: Some(origin), ..Live::new(fold, facts) }
+    }
+
     /// Reads a run from the store: its newest snapshot and the events after it, or all of them. None if there is no such run.
     ///
     /// # Errors
-    /// [`Code::Internal`] if it cannot be read, or its history does not fit its machine.
+    /// [`outlast_protocol::Code::Internal`] if it cannot be read, or its history does not fit its machine.
     pub(crate) fn read(store: &dyn Store, flows: &Flows, run: &RunId) -> Result<Option<Live>, ApiError> {
         let read = |e| errors::store(&e).of_run(run);
         let Some((head, index)) = store.head(run).map_err(read)? else { return Ok(None) };
         let summary = store.summary(run).map_err(read)?;
         let summary = summary.ok_or_else(|| broken(run, "it has no summary"))?;
-        let mut events = 0;
-        let fold = fold_until(store, flows, run, &summary.machine, head.seq, &mut events)?;
-        let facts = Facts {
-            flow: summary.flow,
-            machine: summary.machine,
-            started_at: summary.started_at,
-            parent: summary.view.get("parent").cloned(),
-        };
-        let mut live = Live::new(fold, facts);
+        let (fold, events) = fold_until(store, flows, run, head.seq)?;
+        let mut live = Live::new(fold, Facts::of(summary));
         live.head = Arc::new(Mutex::new(head));
         live.index = index;
         live.since_snapshot = (events, 0);
@@ -182,94 +181,4 @@ pub(crate) fn activities(state: &State) -> impl Iterator<Item = (OpId, &Activity
 /// Returns the activity that an operation is.
 pub(crate) fn activity_of(operation: &Operation) -> Option<&ActivityOp> {
     if let OperationKind::Activity(activity) = &operation.kind { Some(activity) } else { None }
-}
-
-/// Folds a run's history up to an event, from the newest snapshot that helps.
-pub(crate) fn fold_until(
-    store: &dyn Store,
-    flows: &Flows,
-    run: &RunId,
-    machine: &str,
-    until: Seq,
-    folded: &mut usize,
-) -> Result<Fold, ApiError> {
-    let read = |e| errors::store(&e).of_run(run);
-    let machine = flows.machine(machine)?;
-    let snapshot = store.snapshot(run).map_err(read)?.filter(|(after, _)| *after <= until);
-    let mut fold = match snapshot {
-        Some((_, bytes)) => {
-            // A snapshot only saves time: one that cannot be used is as good as none.
-            let state = serde_json::from_slice::<Snapshot>(&bytes)
-                .map_err(|e| e.to_string())
-                .and_then(|snapshot| State::restore(machine.clone(), snapshot).map_err(|e| e.to_string()));
-            if let Err(why) = &state {
-                tracing::warn!(run = %run, why, "a snapshot cannot be used; folding the whole history");
-            }
-            state.ok().map(Fold::new)
-        }
-        None => None,
-    };
-    loop {
-        let after = fold.as_ref().map_or(Seq(0), |fold| fold.state.last());
-        if after >= until {
-            break;
-        }
-        let page = (until.0 - after.0).min(limits::HISTORY_PAGE as u64);
-        let events = store.history(run, after, usize::try_from(page).unwrap_or(limits::HISTORY_PAGE));
-        let events = events.map_err(read)?;
-        if events.is_empty() {
-            return Err(broken(run, &format!("its history ends at event {after}, its head is {until}")));
-        }
-        *folded += events.len();
-        let machine = machine.clone();
-        let (run, so_far) = (run.clone(), fold.take());
-        let next = catch_unwind(AssertUnwindSafe(|| fold_page(machine, &run, so_far, &events)));
-        fold = Some(next.map_err(|panic| broken(&run, &panic_text(&*panic)))??);
-    }
-    fold.ok_or_else(|| broken(run, "its history is empty"))
-}
-
-fn fold_page(
-    machine: Arc<outlast_dsl::machine::Machine>,
-    run: &RunId,
-    fold: Option<Fold>,
-    events: &[outlast_kernel::event::Event],
-) -> Result<Fold, ApiError> {
-    let diverged = |e: outlast_kernel::Diverged| broken(run, &e.to_string());
-    let (mut fold, rest) = match (fold, events.split_first()) {
-        (Some(fold), _) => (fold, events),
-        (None, Some((first, rest))) => {
-            let (state, _) = State::start(machine, run.clone(), first).map_err(diverged)?;
-            (Fold::new(state), rest)
-        }
-        (None, None) => return Err(broken(run, "its history is empty")),
-    };
-    for event in rest {
-        fold.apply(event).map_err(diverged)?;
-    }
-    Ok(fold)
-}
-
-/// Folds one event and returns what it did and what watchers are shown of it.
-pub(crate) fn fold_one(
-    flows: &Flows,
-    run: &RunId,
-    machine: &str,
-    fold: Option<Fold>,
-    event: &Event,
-) -> Result<(Fold, Effects, Vec<Frame>), ApiError> {
-    let machine = flows.machine(machine)?;
-    let folded = catch_unwind(AssertUnwindSafe(|| match fold {
-        Some(mut fold) => fold.apply(event).map(|(effects, frames)| (fold, effects, frames)),
-        None => State::start(machine, run.clone(), event).map(|(state, effects)| {
-            let (fold, frames) = Fold::started(state, event, &effects);
-            (fold, effects, frames)
-        }),
-    }));
-    let folded = folded.map_err(|panic| broken(run, &panic_text(&*panic)))?;
-    folded.map_err(|e| broken(run, &e.to_string()))
-}
-
-fn broken(run: &RunId, why: &str) -> ApiError {
-    ApiError::new(Code::Internal, format!("run {run} cannot be read: {why}")).of_run(run)
 }

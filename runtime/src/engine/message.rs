@@ -12,6 +12,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::dispatch::{InHand, Lane, WorkId};
+use super::forks::ForkRun;
 use super::token::Claim;
 use super::waiting::Motion;
 
@@ -22,6 +23,8 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, ApiError>>;
 pub(crate) enum Message {
     /// Start a run, or find it.
     Start(Box<StartRun>, Reply<(RunView, bool)>),
+    /// Begin a fork, or find it.
+    Fork(Box<ForkRun>, Reply<(RunView, bool)>),
     /// Take inputs together: all of them or none. The answer is the number of the last one's event.
     Inputs(RunId, Vec<Input>, Reply<Seq>),
     /// Show a run.
@@ -114,8 +117,6 @@ pub(crate) enum Unread {
 pub(crate) struct Subscription {
     /// Frames of later events come by `frames`.
     pub(crate) after: Seq,
-    /// The machine's hash.
-    pub(crate) machine: String,
     /// Where the run stands.
     pub(crate) current: Frame,
     /// Partial output so far of what is in hand.
@@ -168,7 +169,6 @@ pub(crate) struct Delivery {
 /// A watcher that begins.
 pub(crate) struct Subscribe {
     pub(crate) after: Seq,
-    pub(crate) machine: String,
     pub(crate) current: Frame,
     pub(crate) ended: bool,
 }

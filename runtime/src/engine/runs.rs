@@ -17,9 +17,10 @@ use serde_json::json;
 use super::Engine;
 use super::errors::{self, run_id};
 use super::frames::emit_json;
+use super::history::each_after;
 use super::message::{Look, Message, StartRun, Unread};
 use super::waiting::Motion;
-use super::watch::{Watch, each_after};
+use super::watch::Watch;
 use crate::limits;
 
 impl Engine {
@@ -85,7 +86,7 @@ impl Engine {
     }
 
     /// Reads the id of a run that should exist.
-    fn known(&self, run: &str) -> Result<RunId, ApiError> {
+    pub(super) fn known(&self, run: &str) -> Result<RunId, ApiError> {
         RunId::new(run)
             .map_err(|_| errors::no_run(run.chars().take(limits::QUOTED_CHARS).collect::<String>()))
     }
@@ -288,18 +289,14 @@ impl Engine {
         let read = move || {
             let told = |e| errors::store(&e);
             let (head, _) = core.ctx.store.head(&run).map_err(told)?.ok_or_else(|| errors::no_run(&run))?;
-            let summary = core.ctx.store.summary(&run).map_err(told)?.ok_or_else(|| errors::no_run(&run))?;
             let (after, until) = (after.min(head.seq.0), head.seq.0.min(after.saturating_add(limit)));
             let mut items = Vec::new();
-            let walk = |event: &outlast_kernel::event::Event,
-                        effects: &outlast_kernel::operation::Effects,
-                        _: Vec<outlast_protocol::run::Frame>| {
-                items.push(event.to_json(&run));
-                items.extend(effects.emits.iter().map(|emit| emit_json(&run, event.n, emit)));
+            let (store, flows) = (&*core.ctx.store, &core.ctx.flows);
+            each_after(store, flows, &run, (Seq(after), Seq(until)), &mut |told| {
+                items.push(told.event.to_json(&run));
+                items.extend(told.effects.emits.iter().map(|emit| emit_json(&run, told.event.n, emit)));
                 true
-            };
-            let mut walk = walk;
-            each_after(&core, &run, &summary.machine, Seq(after), Seq(until), &mut walk)?;
+            })?;
             let next = (until < head.seq.0).then(|| until.to_string());
             Ok(List { items, next })
         };

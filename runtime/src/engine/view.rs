@@ -28,6 +28,18 @@ pub(crate) struct Facts {
     pub(crate) parent: Option<Json>,
 }
 
+impl Facts {
+    /// Reads them from what the store keeps for lists.
+    pub(crate) fn of(summary: Summary) -> Facts {
+        Facts {
+            flow: summary.flow,
+            machine: summary.machine,
+            started_at: summary.started_at,
+            parent: summary.view.get("parent").cloned(),
+        }
+    }
+}
+
 /// Shows a run. Without a `dispatch`: as lists show it, which know nothing of workers.
 pub(crate) fn view(
     facts: &Facts,

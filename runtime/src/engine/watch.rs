@@ -12,9 +12,8 @@ use outlast_protocol::{ApiError, Code};
 use tokio::sync::mpsc;
 
 use super::core::Core;
-use super::errors;
 use super::frames::Place;
-use super::live::fold_until;
+use super::history::each_after;
 use super::message::{Message, Subscription};
 use crate::limits;
 
@@ -62,11 +61,11 @@ impl Watch {
     }
 
     fn follow(core: Arc<Core>, run: RunId, last: Place, subscription: Subscription) -> Watch {
-        let Subscription { after, machine, partials, frames, .. } = subscription;
+        let Subscription { after, partials, frames, .. } = subscription;
         let (sender, past) = mpsc::channel(limits::WATCH_FRAMES);
         let (from, of) = (Arc::clone(&core), run.clone());
         tokio::task::spawn_blocking(move || {
-            if let Err(error) = past_of(&from, &of, &machine, last, after, &sender) {
+            if let Err(error) = past_of(&from, &of, last, after, &sender) {
                 // The watcher may be gone.
                 let _ = sender.blocking_send(Err(error));
             }
@@ -152,7 +151,6 @@ impl Watch {
 fn past_of(
     core: &Core,
     run: &RunId,
-    machine: &str,
     last: Place,
     until: Seq,
     sender: &mpsc::Sender<Result<Frame, ApiError>>,
@@ -160,8 +158,8 @@ fn past_of(
     let ctx = &core.ctx;
     // The frames of the last event may have been given in part, so it is folded again.
     let before = Seq(last.0.0.saturating_sub(1));
-    each_after(core, run, machine, before, until, &mut |_, _, frames| {
-        for frame in frames {
+    each_after(&*ctx.store, &ctx.flows, run, (before, until), &mut |told| {
+        for frame in told.frames {
             let place = frame.id.as_deref().and_then(|id| Place::parse(run, id));
             let is_new = place.is_none_or(|place| place > last);
             if is_new && sender.blocking_send(Ok(frame)).is_err() {
@@ -171,46 +169,4 @@ fn past_of(
         true
     })
     .inspect_err(|_| tracing::debug!(epoch = ctx.epoch, "while folding the past"))
-}
-
-/// What a walk over a history is shown of an event; it goes on while told so.
-pub(crate) type Visit<'a> =
-    dyn FnMut(&outlast_kernel::event::Event, &outlast_kernel::operation::Effects, Vec<Frame>) -> bool + 'a;
-
-/// Walks over events after one, up to another, with what they did.
-pub(crate) fn each_after(
-    core: &Core,
-    run: &RunId,
-    machine: &str,
-    after: Seq,
-    until: Seq,
-    visit: &mut Visit<'_>,
-) -> Result<(), ApiError> {
-    let ctx = &core.ctx;
-    let read = |after| ctx.store.history(run, after, limits::HISTORY_PAGE);
-    let read = |after| read(after).map_err(|e| errors::store(&e).of_run(run));
-    let mut fold = match after {
-        Seq(0) => None,
-        after => Some(fold_until(&*ctx.store, &ctx.flows, run, machine, after, &mut 0)?),
-    };
-    let mut at = after;
-    while at < until {
-        let page = read(at)?;
-        if page.is_empty() {
-            break;
-        }
-        for event in page {
-            if event.n > until {
-                return Ok(());
-            }
-            at = event.n;
-            let (next, effects, frames) =
-                super::live::fold_one(&ctx.flows, run, machine, fold.take(), &event)?;
-            fold = Some(next);
-            if !visit(&event, &effects, frames) {
-                return Ok(());
-            }
-        }
-    }
-    Ok(())
 }

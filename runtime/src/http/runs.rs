@@ -171,6 +171,23 @@ pub(super) async fn release(State(app): Shared, Run(run): Run, request: Request)
     taken(StatusCode::OK, app.served.engine.release(run.as_str(), request, app.access.principal()).await)
 }
 
+/// `POST /v1/runs/{id}/fork`
+pub(super) async fn fork(
+    State(app): Shared,
+    Run(run): Run,
+    request: Request,
+) -> Result<(StatusCode, Json<Started>), Fault> {
+    let request = body::json(request).await?;
+    let (run, existing) = app.served.engine.fork(run.as_str(), request, app.access.principal()).await?;
+    let status = if existing { StatusCode::OK } else { StatusCode::CREATED };
+    Ok((status, Json(Started { run, existing })))
+}
+
+/// `GET /v1/runs/{id}/tree`
+pub(super) async fn tree(State(app): Shared, Run(run): Run) -> Result<Json<List<RunView>>, Fault> {
+    Ok(Json(app.served.engine.tree(run.as_str()).await?))
+}
+
 fn taken(status: StatusCode, accepted: Result<Accepted, ApiError>) -> Taken {
     Ok((status, Json(accepted?)))
 }

@@ -253,6 +253,7 @@ async fn a_run_with_a_history_that_does_not_fit_is_shown_and_harms_no_other() {
         index,
         summary,
         snapshot: None,
+        origin: None,
     };
     store.commit(&outlast_store::Batch { runs: vec![write], puts: Vec::new() }).unwrap();
     let world = world.crash().await;

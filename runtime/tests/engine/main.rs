@@ -5,6 +5,7 @@
 mod adoption;
 mod basics;
 mod durability;
+mod forks;
 mod leases;
 mod load;
 mod people;

@@ -161,6 +161,7 @@ impl Shard {
             index: live.index,
             summary: view::summary(&live.facts, live.state(), at, &self.ctx.flows),
             snapshot,
+            origin: live.origin.take(),
         };
         let head = Arc::clone(&live.head);
         self.outbox.queue(head, write, puts, weight, consequences);
@@ -223,7 +224,6 @@ impl Shard {
             Ok(live) => {
                 let subscribe = Subscribe {
                     after: live.state().last(),
-                    machine: live.facts.machine.clone(),
                     current: frames::current(live.state()),
                     ended: live.state().outcome().is_some(),
                 };

@@ -133,10 +133,10 @@ impl Shard {
     }
 
     fn subscribed(&mut self, run: &RunId, reply: Reply<Subscription>, subscribe: Subscribe) {
-        let Subscribe { after, machine, current, ended } = subscribe;
+        let Subscribe { after, current, ended } = subscribe;
         // Nothing comes after the end: the watcher gets a channel that is closed.
         let (frames, partials) =
             if ended { (mpsc::channel(1).1, Vec::new()) } else { self.watchers.subscribe(run) };
-        drop(reply.send(Ok(Subscription { after, machine, current, partials, frames, ended })));
+        drop(reply.send(Ok(Subscription { after, current, partials, frames, ended })));
     }
 }

@@ -23,24 +23,33 @@ impl Shard {
     /// Starts a run, or finds the one that the same request started before.
     pub(super) fn start(&mut self, start: StartRun, reply: Reply<(RunView, bool)>) {
         let run = start.run.clone();
-        match self.try_start(start) {
+        let tried = self.try_start(start);
+        self.begun_or_found(&run, tried, reply);
+    }
+
+    /// Keeps the first step of a run, or answers with the one that was found.
+    pub(super) fn begun_or_found(
+        &mut self,
+        run: &RunId,
+        tried: Result<Start, ApiError>,
+        reply: Reply<(RunView, bool)>,
+    ) {
+        match tried {
             Ok(Start::New(draft, puts, view)) => {
                 let answer = Box::new(Ok((*view, false)));
-                self.keep(&run, *draft, puts, vec![Consequence::Started(reply, answer)]);
+                self.keep(run, *draft, puts, vec![Consequence::Started(reply, answer)]);
             }
             Ok(Start::Existing(view)) => {
-                self.after(&run, Consequence::Started(reply, Box::new(Ok((*view, true)))));
+                self.after(run, Consequence::Started(reply, Box::new(Ok((*view, true)))));
             }
             // What it is compared with may not be durable yet.
-            Err(error) => self.after(&run, Consequence::Started(reply, Box::new(Err(error)))),
+            Err(error) => self.after(run, Consequence::Started(reply, Box::new(Err(error)))),
         }
     }
 
     fn try_start(&mut self, start: StartRun) -> Result<Start, ApiError> {
         self.refuse_other_case(&start.run)?;
-        let known = self.live.contains_key(&start.run) || self.broken.contains_key(&start.run);
-        let stored = || self.ctx.store.head(&start.run).map_err(|e| errors::store(&e));
-        if known || stored()?.is_some() {
+        if self.is_known(&start.run)? {
             return self.existing(&start).map(|view| Start::Existing(Box::new(view)));
         }
         let now = self.ctx.clock.now();
@@ -60,11 +69,9 @@ impl Shard {
         let draft = self.first_step(&start, now, kind)?;
         let facts = Facts { flow: start.flow, machine: start.hash, started_at: draft.at, parent: None };
         let view = view::view(&facts, &draft.fold.state, now, &self.ctx.flows, Some(&self.ctx.dispatch)).0;
-        self.evict();
         let mut live = Live::new(draft.fold.clone(), facts);
         live.input = Some(input);
-        self.live.insert(start.run.clone(), live);
-        self.starting.insert(start.run.as_str().to_ascii_lowercase(), start.run.clone());
+        self.take_in(&start.run, live);
         Ok(Start::New(Box::new(draft), alias(&start.run).into_iter().collect(), Box::new(view)))
     }
 
@@ -84,18 +91,25 @@ impl Shard {
 
     /// Compares a request with the run that has its id: the same flow and the same arguments, whatever the version.
     fn existing(&mut self, start: &StartRun) -> Result<RunView, ApiError> {
-        let (flow, machine, pending) = match self.live.get(&start.run) {
-            Some(live) => (live.facts.flow.clone(), live.facts.machine.clone(), live.input.clone()),
+        let (facts, pending) = match self.live.get(&start.run) {
+            Some(live) => (live.facts.clone(), live.input.clone()),
             None => {
                 let summary = self.ctx.store.summary(&start.run).map_err(|e| errors::store(&e))?;
-                let summary = summary.ok_or_else(|| errors::no_run(&start.run))?;
-                (summary.flow, summary.machine, None)
+                (Facts::of(summary.ok_or_else(|| errors::no_run(&start.run))?), None)
             }
         };
+        let Facts { flow, machine, parent, .. } = facts;
         let conflict = |message: String| {
             let hint = "give another id, or repeat the request as it was";
             Err(ApiError::new(Code::Conflict, message).of_run(&start.run).hint(hint))
         };
+        if let Some(parent) = parent {
+            let parent = parent["run"].as_str().unwrap_or_default().to_owned();
+            return conflict(format!(
+                "run {} was not started by a request; it came from run {parent}",
+                start.run
+            ));
+        }
         if flow != start.flow {
             return conflict(format!("run {} is of flow {flow}, not {}", start.run, start.flow));
         }
@@ -113,7 +127,7 @@ impl Shard {
     }
 
     /// Refuses an id that differs only in case from one that is taken: on many disks and screens they would be the same.
-    fn refuse_other_case(&self, run: &RunId) -> Result<(), ApiError> {
+    pub(super) fn refuse_other_case(&self, run: &RunId) -> Result<(), ApiError> {
         let lower = run.as_str().to_ascii_lowercase();
         let taken = match self.starting.get(&lower) {
             Some(other) => Some(other.to_string()),
@@ -140,7 +154,7 @@ impl Shard {
         }
     }
 
-    fn refuse_if_nearly_full(&mut self, now: Millis) -> Result<(), ApiError> {
+    pub(super) fn refuse_if_nearly_full(&mut self, now: Millis) -> Result<(), ApiError> {
         // Figures of the store wait for the commit that is under way, so they are not asked for at every start.
         if self.looked_for_room.is_none_or(|(until, _)| until <= now) {
             let stats = self.ctx.store.stats().map_err(|e| errors::store(&e))?;
@@ -155,13 +169,14 @@ impl Shard {
     }
 }
 
-enum Start {
+/// A run that is begun, or was before.
+pub(super) enum Start {
     New(Box<Draft>, Vec<Put>, Box<RunView>),
     Existing(Box<RunView>),
 }
 
 /// Makes the record by which an id with capitals is found from its lower-case form.
-fn alias(run: &RunId) -> Option<Put> {
+pub(super) fn alias(run: &RunId) -> Option<Put> {
     let lower = run.as_str().to_ascii_lowercase();
     (lower != run.as_str()).then(|| Put {
         table: Table::Setting,

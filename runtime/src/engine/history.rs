@@ -1,0 +1,170 @@
+//! A run's history, folded from the store: from its newest snapshot that helps, or from the first event.
+//!
+//! Leaves steps in the making to `draft`. Invariant: the events of a fork's prefix are folded as the runs to which they belong, because
+//! what a fork draws at random depends on them; what is shown of them belongs to the run that is read.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use outlast_kernel::event::{Event, EventKind};
+use outlast_kernel::ids::{RunId, Seq};
+use outlast_kernel::operation::Effects;
+use outlast_kernel::{Snapshot, State};
+use outlast_protocol::run::Frame;
+use outlast_protocol::{ApiError, Code};
+use outlast_store::{Segment, Store, StoreError};
+
+use super::draft::panic_text;
+use super::errors;
+use super::flows::Flows;
+use super::frames::Fold;
+use crate::limits;
+
+/// An event of a history with what it did.
+pub(crate) struct Told<'a> {
+    pub(crate) event: &'a Event,
+    pub(crate) effects: &'a Effects,
+    pub(crate) frames: Vec<Frame>,
+    /// The state after it.
+    pub(crate) state: &'a State,
+}
+
+/// What a walk over a history shows each event to; it goes on while told so.
+pub(crate) type Visit<'a> = dyn FnMut(Told<'_>) -> bool + 'a;
+
+/// Folds a run's history up to an event. Returns how many events were folded for it, too.
+///
+/// # Errors
+/// [`Code::Internal`] if it cannot be read, or does not fit its machine.
+pub(crate) fn fold_until(
+    store: &dyn Store,
+    flows: &Flows,
+    run: &RunId,
+    until: Seq,
+) -> Result<(Fold, usize), ApiError> {
+    let mut walk = Walk::begin(store, flows, run)?;
+    walk.from_snapshot(until)?;
+    walk.on(until, &mut |_| true)?;
+    let folded = walk.folded;
+    walk.fold.map(|fold| (fold, folded)).ok_or_else(|| broken(run, "its history is empty"))
+}
+
+/// Walks over events after one, up to another, with what they did.
+///
+/// # Errors
+/// As [`fold_until`].
+pub(crate) fn each_after(
+    store: &dyn Store,
+    flows: &Flows,
+    run: &RunId,
+    (after, until): (Seq, Seq),
+    visit: &mut Visit<'_>,
+) -> Result<(), ApiError> {
+    let mut walk = Walk::begin(store, flows, run)?;
+    walk.from_snapshot(after)?;
+    walk.on(after, &mut |_| true)?;
+    walk.on(until, visit)
+}
+
+/// A history on the way from its beginning to its end.
+struct Walk<'a> {
+    store: &'a dyn Store,
+    flows: &'a Flows,
+    run: &'a RunId,
+    lineage: Vec<Segment>,
+    fold: Option<Fold>,
+    folded: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn begin(store: &'a dyn Store, flows: &'a Flows, run: &'a RunId) -> Result<Walk<'a>, ApiError> {
+        let lineage = store.lineage(run).map_err(|e| errors::store(&e).of_run(run))?;
+        Ok(Walk { store, flows, run, lineage, fold: None, folded: 0 })
+    }
+
+    /// Begins with the newest snapshot that is not after an event: the run's own, or one of those whose history it shares.
+    fn from_snapshot(&mut self, until: Seq) -> Result<(), ApiError> {
+        let ancestors = self.lineage.iter().rev().map(|segment| (&segment.run, segment.to.min(until)));
+        for (of, newest) in std::iter::once((self.run, until)).chain(ancestors) {
+            let snapshot = self.store.snapshot(of).map_err(|e| self.unreadable(&e))?;
+            let Some((_, bytes)) = snapshot.filter(|(after, _)| *after <= newest) else { continue };
+            // A snapshot only saves time: one that cannot be used is as good as none.
+            match self.restore(&bytes) {
+                Ok(state) => {
+                    self.fold = Some(Fold::of(self.run.clone(), state));
+                    return Ok(());
+                }
+                Err(why) => tracing::warn!(run = %of, why, "a snapshot cannot be used; folding the history"),
+            }
+        }
+        Ok(())
+    }
+
+    fn restore(&self, bytes: &[u8]) -> Result<State, String> {
+        let snapshot: Snapshot = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+        let machine = self.flows.machine(snapshot.machine()).map_err(|e| e.message)?;
+        State::restore(machine, snapshot).map_err(|e| e.to_string())
+    }
+
+    /// Goes on up to an event.
+    fn on(&mut self, until: Seq, visit: &mut Visit<'_>) -> Result<(), ApiError> {
+        loop {
+            let after = self.fold.as_ref().map_or(Seq(0), |fold| fold.state.last());
+            if after >= until {
+                return Ok(());
+            }
+            let page = (until.0 - after.0).min(limits::HISTORY_PAGE as u64);
+            let page = usize::try_from(page).unwrap_or(limits::HISTORY_PAGE);
+            let events = self.store.history(self.run, after, page).map_err(|e| self.unreadable(&e))?;
+            if events.is_empty() {
+                let why = format!("its history ends at event {after}, its head is {until}");
+                return Err(broken(self.run, &why));
+            }
+            let folded = catch_unwind(AssertUnwindSafe(|| self.page(&events, visit)));
+            if !folded.map_err(|panic| broken(self.run, &panic_text(&*panic)))?? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Folds events; tells whether to go on.
+    fn page(&mut self, events: &[Event], visit: &mut Visit<'_>) -> Result<bool, ApiError> {
+        for event in events {
+            let (effects, frames) = self.apply(event)?;
+            self.folded += 1;
+            let Some(fold) = &self.fold else { unreachable!("an event was applied to it") };
+            if !visit(Told { event, effects: &effects, frames, state: &fold.state }) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn apply(&mut self, event: &Event) -> Result<(Effects, Vec<Frame>), ApiError> {
+        let diverged = |e: outlast_kernel::Diverged| broken(self.run, &e.to_string());
+        let owner = self.lineage.iter().find(|segment| event.n <= segment.to).map(|segment| &segment.run);
+        let owner = owner.unwrap_or(self.run).clone();
+        let Some(fold) = &mut self.fold else {
+            let EventKind::Started(started) = &event.kind else {
+                return Err(broken(self.run, "its first event starts no run"));
+            };
+            let machine = self.flows.machine(&started.machine)?;
+            let (state, effects) = State::start(machine, owner, event).map_err(diverged)?;
+            let (fold, frames) = Fold::started(self.run.clone(), state, event, &effects);
+            self.fold = Some(fold);
+            return Ok((effects, frames));
+        };
+        if matches!(event.kind, EventKind::Forked { .. }) {
+            fold.state = fold.state.for_fork(owner);
+        }
+        fold.apply(event).map_err(diverged)
+    }
+
+    fn unreadable(&self, error: &StoreError) -> ApiError {
+        errors::store(error).of_run(self.run)
+    }
+}
+
+/// Says that a run's history is not what it should be.
+pub(crate) fn broken(run: &RunId, why: &str) -> ApiError {
+    ApiError::new(Code::Internal, format!("run {run} cannot be read: {why}")).of_run(run)
+}
