@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{act, chat, check, doctor, graph, look, run, serve, worker};
+use crate::commands::{act, chat, check, doctor, fork, graph, look, run, serve, worker};
 
 /// Runs long agent tasks as durable state machines.
 ///
@@ -58,6 +58,10 @@ pub(crate) enum Command {
     Settle(act::SettleArguments),
     /// Give a held operation fresh attempts
     Release(act::ReleaseArguments),
+    /// Begin another run from an event of one, which stays as it is
+    Fork(fork::ForkArguments),
+    /// Show a run, what it was forked from, and its forks
+    Tree(fork::TreeArguments),
     /// Check the store, and show how to resume each run and what is in doubt
     Doctor(doctor::Arguments),
     /// Run a stock worker
@@ -105,6 +109,12 @@ mod tests {
             ("settle r-1 17.0 happened --result {}", true),
             ("settle r-1 17.0 perhaps", false),
             ("release r-1 17.0", true),
+            ("fork r-1", true),
+            ("fork r-1@17 --id r-2", true),
+            ("fork r-1@x", false),
+            ("tree r-1 --json", true),
+            ("chat --fork r-1@17", true),
+            ("chat --fork r-1 --resume r-2", false),
             ("doctor", true),
             ("worker model --connect unix:/d/socket --supervised --profile p --boot b", true),
             ("worker gpu", false),

@@ -4,6 +4,7 @@ pub(crate) mod act;
 pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod doctor;
+pub(crate) mod fork;
 pub(crate) mod graph;
 pub(crate) mod look;
 pub(crate) mod run;
@@ -43,6 +44,8 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Terminate(arguments) => act::terminate(context, &arguments).await,
         Command::Settle(arguments) => act::settle(context, &arguments).await,
         Command::Release(arguments) => act::release(context, &arguments).await,
+        Command::Fork(arguments) => fork::fork(context, &arguments).await,
+        Command::Tree(arguments) => fork::tree(context, &arguments).await,
         Command::Doctor(arguments) => doctor::doctor(context, &arguments).await,
         Command::Worker(arguments) => worker::worker(context.data, &arguments).await,
     }

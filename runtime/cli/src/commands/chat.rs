@@ -21,7 +21,8 @@ use outlast_protocol::run::{Frame, RunView};
 use outlast_runtime::client::Wanted;
 use outlast_runtime::host::Session;
 
-use super::{Context, act};
+use super::fork::Point;
+use super::{Context, act, fork};
 use crate::failure::{Exit, Failure};
 use crate::flow_file::Named;
 use crate::limits::{FOUND_RUNS_MAX, RUNS_PAGE};
@@ -47,6 +48,9 @@ pub(crate) struct Arguments {
     /// Go on with this run
     #[arg(long, value_name = "ID", conflicts_with = "flow")]
     resume: Option<String>,
+    /// Fork this run and go on with the fork: after event N, or the newest at which no `once` operation is open
+    #[arg(long, value_name = "ID[@N]", conflicts_with_all = ["flow", "resume", "newest"])]
+    fork: Option<Point>,
 }
 
 /// Talks until the person leaves or the run ends.
@@ -57,13 +61,14 @@ pub(crate) async fn chat(context: Context<'_>, arguments: &Arguments) -> Result<
     let on_terminal = Terminal::is_there();
     let face = if on_terminal { Face::Screen(Screen::new(out::colours())) } else { Face::Plain };
     let exit = async {
-        let found = match (&arguments.resume, arguments.newest) {
+        let found = match (&arguments.resume, &arguments.fork) {
             (Some(id), _) => {
                 let run = session.call(async |client| client.run(id).await).await;
                 Some(run.map_err(|error| Failure::from(error).of_run(id))?)
             }
-            (None, true) => Some(newest(&session).await?),
-            (None, false) => None,
+            (None, Some(point)) => Some(fork::begin(&session, point, None).await?),
+            (None, None) if arguments.newest => Some(newest(&session).await?),
+            (None, None) => None,
         };
         // Before anything is shown: what a person types at the first word they see must be keys already.
         let terminal = if on_terminal { Some(Terminal::open()?) } else { None };

@@ -1,8 +1,11 @@
 //! Commands within a conversation.
 
+use outlast_protocol::requests::Fork;
+
 use super::screen::Tone;
 use super::talk::Talk;
 use super::{list, resume};
+use crate::commands::{act, fork};
 use crate::failure::Failure;
 use crate::show;
 
@@ -19,6 +22,8 @@ const HELP: &str = "\
 /status      where the run stands
 /runs        unfinished runs of this directory
 /resume ID   go on with another run
+/fork [N]    go on with a fork of the run, after event N or where nothing is in hand
+/tree        the run, what it was forked from, and its forks
 /stop        stop what goes on (also Esc or Ctrl-C)
 /close       say that no more messages come: the flow can end
 /cancel      end the run with its clean-up
@@ -49,6 +54,17 @@ pub(super) async fn command(talk: &mut Talk, line: &str) -> Result<After, Failur
                 Err(error) => talk.face.print(Tone::Loud, &error.to_string())?,
             }
         }
+        "/fork" => fork_here(talk, rest.trim()).await?,
+        "/tree" => {
+            let Some(run) = talk.run.as_ref().map(|run| run.id.clone()) else {
+                talk.face.print(Tone::Aside, "no run yet")?;
+                return Ok(After::Stay);
+            };
+            match talk.session.call(async |client| client.tree(&run).await).await {
+                Ok(tree) => talk.face.print(Tone::Aside, &fork::lines(&tree.items, &run).join("\n"))?,
+                Err(error) => talk.face.print(Tone::Loud, &error.to_string())?,
+            }
+        }
         "/stop" => {
             if !talk.stop().await? {
                 talk.face.print(Tone::Aside, "there is nothing to stop")?;
@@ -67,4 +83,30 @@ pub(super) async fn command(talk: &mut Talk, line: &str) -> Result<After, Failur
         other => talk.face.print(Tone::Loud, &format!("there is no {other}; /help shows what there is"))?,
     }
     Ok(After::Stay)
+}
+
+/// Forks the run that is talked with, and goes on with the fork.
+async fn fork_here(talk: &mut Talk, at: &str) -> Result<(), Failure> {
+    let Some(run) = talk.run.as_ref().map(|run| run.id.clone()) else {
+        return talk.face.print(Tone::Aside, "no run yet");
+    };
+    let at = match at {
+        "" => None,
+        text => match text.parse() {
+            Ok(at) => Some(at),
+            Err(_) => {
+                let line =
+                    format!("the number of an event is expected, not {text:?}; see outlast events {run}");
+                return talk.face.print(Tone::Loud, &line);
+            }
+        },
+    };
+    let request = Fork { at, id: Some(act::fresh_id("fork")?) };
+    match talk.session.call(async |client| client.fork(&run, &request).await).await {
+        Ok(forked) => {
+            talk.face.print(Tone::Aside, &format!("run {run} stays; to go back: /resume {run}"))?;
+            resume(talk, forked.run).await
+        }
+        Err(error) => talk.face.print(Tone::Loud, &error.to_string()),
+    }
 }
