@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 
 use crate::diag::catalogue::names as codes;
 use crate::diag::{Diagnostic, FileId, LineIndex, sort};
-use crate::lower::link::{Program, link};
 use crate::lower::places::{Part, PlaceBook};
-use crate::lower::{activities, defs, flows, tests};
+use crate::lower::{activities, defs, flows, migrations, tests};
+use crate::machine::link::{Program, link};
 use crate::machine::{FlowIx, Machine};
 use crate::places::Places;
 use crate::prelude;
@@ -153,6 +153,7 @@ fn lower(
         contexts.push(flows::flow(texts, tables, &mut program, ix, book, out));
         clean.extend((out.len() == before).then_some(ix));
     }
+    migrations::migrations(texts, tables, &mut program, &contexts, book, out);
     for ix in clean {
         analyses::flow(tables, &program, book, ix, out);
     }

@@ -5,6 +5,7 @@
 //! becomes something harmless. Start with [`flows::flows`] and [`scope::Scope`].
 
 pub(crate) mod activities;
+pub(crate) mod acts;
 pub(crate) mod arrows;
 pub(crate) mod builtins;
 pub(crate) mod calls;
@@ -13,7 +14,8 @@ pub(crate) mod defs;
 pub(crate) mod effects;
 pub(crate) mod expr;
 pub(crate) mod flows;
-pub(crate) mod link;
+pub(crate) mod groups;
+pub(crate) mod migrations;
 pub(crate) mod operators;
 pub(crate) mod outcomes;
 pub(crate) mod places;

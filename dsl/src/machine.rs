@@ -9,6 +9,7 @@ mod codec;
 mod effect;
 mod expr;
 mod flow;
+pub(crate) mod link;
 pub mod refs;
 mod types;
 mod valid;

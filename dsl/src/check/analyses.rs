@@ -8,8 +8,8 @@ use super::outcomes::possible;
 use super::tables::{Spot, Tables};
 use crate::diag::Diagnostic;
 use crate::diag::catalogue::{flows, types};
-use crate::lower::link::Program;
 use crate::lower::places::{Part, PlaceBook};
+use crate::machine::link::Program;
 use crate::machine::refs::{self, Ref};
 use crate::machine::{FlowIx, StateIx};
 
@@ -55,11 +55,7 @@ pub(crate) fn program(tables: &Tables, program: &Program, out: &mut Vec<Diagnost
     let mut runs = Vec::new();
     for (from, flow) in program.flows.iter().enumerate() {
         for state in &flow.states {
-            refs::effect(&mut state.effect.clone(), &mut |named| {
-                if let Ref::Flow(FlowIx(to)) = named {
-                    runs.push((from, *to as usize));
-                }
-            });
+            runs.extend(state.effect.runs().into_iter().map(|to| (from, to.at())));
         }
     }
     for cycle in graph::cycles(program.flows.len(), runs) {

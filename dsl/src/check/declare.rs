@@ -7,7 +7,7 @@ use super::tables::{
     ActivitySig, FlowSig, FunctionSig, Layer, LowerName, Shape, Spot, Tables, TypeSig, UpperName,
 };
 use super::ty::{GENERIC, Ty};
-use crate::diag::catalogue::{later, names};
+use crate::diag::catalogue::names;
 use crate::diag::{Diagnostic, FileId};
 use crate::lower::builtins;
 use crate::machine::{ActivityIx, CatalogueIx, FlowIx, FunctionIx, RetryIx, TypeIx};
@@ -39,6 +39,7 @@ pub(crate) struct Texts {
     pub(crate) flows: Vec<(FileId, ast::Flow)>,
     pub(crate) retries: Vec<(FileId, ast::RetryDecl)>,
     pub(crate) catalogues: Vec<(FileId, ast::Use)>,
+    pub(crate) migrations: Vec<(FileId, ast::Migrate)>,
     pub(crate) tests: Vec<(FileId, ast::Test)>,
 }
 
@@ -76,15 +77,7 @@ impl Declarer<'_> {
             ast::Decl::Activity(decl) => self.activity(parsed, decl),
             ast::Decl::Fn(decl) => self.function(parsed, decl),
             ast::Decl::Flow(decl) => self.flow(parsed, decl),
-            ast::Decl::Migrate(decl) => {
-                let message = "`migrate` is not in this version";
-                self.out.push(Diagnostic::error(
-                    later::MIGRATE,
-                    file,
-                    decl.from().map_or_else(|| decl.span(), |from| from.span()),
-                    message,
-                ));
-            }
+            ast::Decl::Migrate(decl) => self.texts.migrations.push((file, decl)),
             ast::Decl::Test(decl) => self.texts.tests.push((file, decl)),
         }
     }
@@ -171,6 +164,7 @@ impl Declarer<'_> {
             result,
             raises: Vec::new(),
             emits: None,
+            saga: false,
             spot,
         });
         self.texts.flows.push((parsed.file, decl));

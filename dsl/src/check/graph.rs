@@ -7,8 +7,8 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::machine::{
-    Act, Arm, Arrow, AssignOp, DataIx, Effect, Expr, Flow, Goal, Limit, Literal, Measure, Outcome, StateDef,
-    StateIx, Then, TimerArrow, TimerKind, Wait,
+    Act, Arm, Arrow, AssignOp, DataIx, EachBody, Effect, Expr, Flow, Goal, Join, Limit, Literal, Measure,
+    Outcome, Parallel, Region, StateDef, StateIx, Then, TimerArrow, TimerKind, Wait,
 };
 
 /// Where an edge leads.
@@ -110,6 +110,15 @@ impl<'f> Graph<'f> {
         outcomes.sort();
         outcomes.dedup();
         let flow = self.flow;
+        if flow.saga {
+            // Wherever a saga is left, undoing may fail, and every undo has used up its attempts by then.
+            for arrow in taken_for(&[], &flow.arrows, Outcome::UndoFailed) {
+                match &arrow.then {
+                    Then::Goal(goal) => self.add(from, goal, true, &[&arrow.acts]),
+                    Then::Arms(arms) => self.add_arms(from, arms, true, &arrow.acts),
+                }
+            }
+        }
         for outcome in outcomes {
             let moves_on = moves_on(outcome, &state.effect);
             for arrow in taken_for(&state.arrows, &flow.arrows, outcome) {
@@ -147,6 +156,7 @@ impl<'f> Graph<'f> {
     pub(crate) fn unreachable(&self) -> Vec<StateIx> {
         let mut from: Vec<usize> = vec![self.flow.start.state.at()];
         from.extend(self.flow.on_cancel.iter().filter_map(|cancel| target(&cancel.goal)));
+        from.extend(self.flow.migrations.iter().map(|migration| migration.to.state.at()));
         let seen = self.closure(from, |edge| match edge.to {
             To::State(to) => Some((edge.from, to)),
             To::End => None,
@@ -287,8 +297,19 @@ fn moves_on(outcome: Outcome, effect: &Effect) -> bool {
             Effect::Parallel(parallel) => parallel.within.as_ref().is_some_and(passes),
             Effect::Wait | Effect::Spawn(_) | Effect::Choose(_) | Effect::Match(..) => false,
         },
-        Outcome::Ok
-        | Outcome::Error(_)
+        Outcome::Ok => match effect {
+            Effect::Parallel(parallel) => needs_someone(parallel),
+            Effect::Wait
+            | Effect::Do(..)
+            | Effect::Run(..)
+            | Effect::Each(_)
+            | Effect::Await(_)
+            | Effect::Ask(_)
+            | Effect::Spawn(_)
+            | Effect::Choose(_)
+            | Effect::Match(..) => false,
+        },
+        Outcome::Error(_)
         | Outcome::Failed
         | Outcome::Problem
         | Outcome::Unknown
@@ -296,6 +317,21 @@ fn moves_on(outcome: Outcome, effect: &Effect) -> bool {
         | Outcome::Ended
         | Outcome::Exists
         | Outcome::UndoFailed => false,
+    }
+}
+
+/// Whether regions can be met only if a message or an answer comes.
+fn needs_someone(parallel: &Parallel) -> bool {
+    let waits = |region: &Region| match &region.body {
+        EachBody::Ask(_) => true,
+        EachBody::Await(one) => !one.closed && one.ended.is_empty(),
+        EachBody::Do(..) | EachBody::Run(..) | EachBody::Each(_) => false,
+    };
+    let waiting = parallel.regions.iter().filter(|region| waits(region)).count();
+    match parallel.join {
+        Join::All => waiting > 0,
+        Join::Count(wanted) => parallel.regions.len() - waiting < wanted as usize,
+        Join::Region(at) => parallel.regions.get(at as usize).is_some_and(waits),
     }
 }
 

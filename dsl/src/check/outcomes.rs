@@ -38,6 +38,7 @@ fn waiting(tables: &Tables, effect: &Effect) -> Vec<Outcome> {
             let mut all = vec![Outcome::Ok];
             all.extend(tables.flows[flow.at()].raises.iter().copied().map(Outcome::Error));
             all.extend(timeout(wait.as_ref()));
+            all.extend(tables.flows[flow.at()].saga.then_some(Outcome::UndoFailed));
             all
         }
         Effect::Await(one) => awaited(one),

@@ -45,6 +45,7 @@ pub(crate) fn fill(texts: &Texts, tables: &mut Tables, out: &mut Vec<Diagnostic>
         let emits = text.emits().map(|ty| scope.ty(&ty));
         let signature = &mut tables.flows[at];
         (signature.params, signature.raises, signature.emits) = (params, raises, emits);
+        signature.saga = text.is_saga();
     }
     endless_types(tables, out);
 }

@@ -83,6 +83,8 @@ pub(crate) struct FlowSig {
     pub(crate) result: Ty,
     pub(crate) raises: Vec<TypeIx>,
     pub(crate) emits: Option<Ty>,
+    /// Whether it undoes what it did when it is left in another way than by `end`.
+    pub(crate) saga: bool,
     pub(crate) spot: Spot,
 }
 
@@ -224,15 +226,18 @@ impl Tables {
 
     /// Whether a type holds a secret, by itself or in its fields.
     pub(crate) fn holds_secret(&self, ty: &Ty) -> bool {
-        self.holds_secret_below(ty, &mut Vec::new())
+        self.holds(ty, &|ty| *ty == Ty::Secret, &mut Vec::new())
     }
 
-    fn holds_secret_below(&self, ty: &Ty, seen: &mut Vec<TypeIx>) -> bool {
+    fn holds(&self, ty: &Ty, wanted: &dyn Fn(&Ty) -> bool, seen: &mut Vec<TypeIx>) -> bool {
+        if wanted(ty) {
+            return true;
+        }
         match ty {
             Ty::Named(ix) if seen.contains(ix) => false,
             Ty::Named(ix) => {
                 seen.push(*ix);
-                self.types[ix.at()].all_fields().any(|field| self.holds_secret_below(&field.ty, seen))
+                self.types[ix.at()].all_fields().any(|field| self.holds(&field.ty, wanted, seen))
             }
             Ty::List(of)
             | Ty::Map(of)
@@ -240,9 +245,30 @@ impl Tables {
             | Ty::Approved(of)
             | Ty::Slot(of)
             | Ty::Verdict(of)
-            | Ty::Ended(of) => self.holds_secret_below(of, seen),
-            ty => ty.holds_secret(),
+            | Ty::Ended(of) => self.holds(of, wanted, seen),
+            Ty::Payload(fields) => fields.iter().any(|(_, ty)| self.holds(ty, wanted, seen)),
+            Ty::Unknown
+            | Ty::Nothing
+            | Ty::Text
+            | Ty::Int
+            | Ty::Float
+            | Ty::Decimal
+            | Ty::Bool
+            | Ty::Time
+            | Ty::Duration
+            | Ty::Bytes
+            | Ty::Json
+            | Ty::Secret
+            | Ty::Problem
+            | Ty::Doubt(_)
+            | Ty::Handle(_) => false,
         }
+    }
+
+    /// Whether a value of this type means something only in the run where it came to be: an approval or a doubt, by itself or in
+    /// its fields.
+    pub(crate) fn is_bound_to_run(&self, ty: &Ty) -> bool {
+        self.holds(ty, &|ty| matches!(ty, Ty::Approved(_) | Ty::Doubt(_)), &mut Vec::new())
     }
 
     /// The type as it is written.

@@ -202,36 +202,6 @@ impl Ty {
         }
     }
 
-    /// Whether a secret is part of the value itself (types with a name are looked at where they are declared).
-    pub(crate) fn holds_secret(&self) -> bool {
-        match self {
-            Ty::Secret => true,
-            Ty::List(of)
-            | Ty::Map(of)
-            | Ty::Option(of)
-            | Ty::Approved(of)
-            | Ty::Slot(of)
-            | Ty::Verdict(of)
-            | Ty::Ended(of) => of.holds_secret(),
-            Ty::Payload(fields) => fields.iter().any(|(_, ty)| ty.holds_secret()),
-            Ty::Unknown
-            | Ty::Nothing
-            | Ty::Text
-            | Ty::Int
-            | Ty::Float
-            | Ty::Decimal
-            | Ty::Bool
-            | Ty::Time
-            | Ty::Duration
-            | Ty::Bytes
-            | Ty::Json
-            | Ty::Problem
-            | Ty::Named(_)
-            | Ty::Doubt(_)
-            | Ty::Handle(_) => false,
-        }
-    }
-
     /// The type as a machine stores it. What nothing says becomes `json`; a payload has no type there.
     pub(crate) fn stored(&self) -> Type {
         match self {

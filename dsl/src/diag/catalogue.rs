@@ -2,12 +2,12 @@
 //!
 //! Leaves reporting to the parts of the crate; each area has a file of constants and entries here:
 //! F01xx syntax, F02xx names, F03xx types, F04xx structure of flows, F05xx effects, F06xx deadlines and
-//! retries, F09xx not available in this version. Invariant: codes are unique and every constant has an entry.
+//! retries, F07xx regions, other runs, doubts and migrations. Invariant: codes are unique and every constant has an entry.
 
+pub mod beside;
 pub mod deadlines;
 pub mod effects;
 pub mod flows;
-pub mod later;
 pub mod names;
 pub mod syntax;
 pub mod types;
@@ -33,7 +33,7 @@ const AREAS: &[&[Entry]] = &[
     flows::ENTRIES,
     effects::ENTRIES,
     deadlines::ENTRIES,
-    later::ENTRIES,
+    beside::ENTRIES,
 ];
 
 /// All entries in the order of their codes.

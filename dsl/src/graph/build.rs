@@ -19,7 +19,7 @@ pub(super) fn diagram(machine: &Machine) -> Diagram {
     while let Some(ix) = found.get(next).copied() {
         next += 1;
         let Some(flow) = machine.flows.get(ix.at()) else { continue };
-        for ix in flow.states.iter().flat_map(|state| effect::runs(&state.effect)) {
+        for ix in flow.states.iter().flat_map(|state| state.effect.runs()) {
             if !found.contains(&ix) {
                 found.push(ix);
             }

@@ -27,30 +27,6 @@ pub(super) fn lines(printer: &mut Printer<'_>, effect: &Effect) -> Vec<String> {
     lines.iter().map(|line| text::cut(line, GRAPH_LABEL_COLUMNS_MAX)).collect()
 }
 
-/// Returns the flows that an effect runs inside the run, in text order.
-pub(super) fn runs(effect: &Effect) -> Vec<FlowIx> {
-    match effect {
-        Effect::Run(ix, ..) => vec![*ix],
-        Effect::Each(each) => body_runs(&each.body),
-        Effect::Parallel(parallel) => parallel.regions.iter().flat_map(|r| body_runs(&r.body)).collect(),
-        Effect::Wait
-        | Effect::Do(..)
-        | Effect::Await(_)
-        | Effect::Ask(_)
-        | Effect::Spawn(_)
-        | Effect::Choose(_)
-        | Effect::Match(..) => Vec::new(),
-    }
-}
-
-fn body_runs(body: &EachBody) -> Vec<FlowIx> {
-    match body {
-        EachBody::Run(ix, ..) => vec![*ix],
-        EachBody::Each(each) => body_runs(&each.body),
-        EachBody::Do(..) | EachBody::Ask(_) | EachBody::Await(_) => Vec::new(),
-    }
-}
-
 fn activity(printer: &mut Printer<'_>, ix: ActivityIx, args: &[Expr], result: Option<Slot>) -> String {
     let machine = printer.machine;
     let (name, params): (&str, &[Param]) =

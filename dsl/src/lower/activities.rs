@@ -3,13 +3,13 @@
 //! Leaves retry policies to `lower::defs`. Invariant: every deadline of a lowered activity is above zero and holds the deadlines
 //! and waits inside it.
 
-use super::link::Program;
 use super::scope::Scope;
 use crate::check::declare::Texts;
 use crate::check::tables::{ActivitySig, LowerName, Tables, names_and_types};
 use crate::check::ty::Ty;
 use crate::diag::catalogue::{deadlines, effects, names, types};
 use crate::diag::{Diagnostic, TextSpan};
+use crate::machine::link::Program;
 use crate::machine::{Activity, ActivityIx, CatalogueIx, EffectClass, Retry, RetryIx};
 use crate::syntax::ast::{self, AstNode as _};
 
@@ -39,6 +39,9 @@ pub(crate) fn activities(texts: &Texts, tables: &Tables, program: &mut Program, 
 impl Scope<'_> {
     fn activity(&mut self, text: &ast::Activity, signature: &ActivitySig, retries: &[Retry]) -> Activity {
         let params = self.field_defs(&signature.params);
+        if let Some(written) = text.result() {
+            self.refuse_secret(&signature.result, written.span(), "the result of an activity");
+        }
         let retry = text.retry().and_then(|name| self.retry_named(&name));
         let effect = self.effect_class(text, signature);
         let undo = text.undo().and_then(|undo| {
@@ -240,7 +243,10 @@ impl Scope<'_> {
         let undo_name = text.undo().and_then(|undo| undo.activity());
         if let (Some((ix, _)), Some(name)) = (activity.undo, undo_name) {
             let mut params = params;
-            params.push(("result".to_owned(), Ty::option(own.result.clone())));
+            // What gives nothing has no result that could help to undo it.
+            if own.result != Ty::Nothing || self.tables.activities[ix.at()].params.len() > params.len() {
+                params.push(("result".to_owned(), Ty::option(own.result.clone())));
+            }
             self.check_helper(&name, &Helper { of: &own.name, params, result: None }, ix, program);
         }
     }

@@ -1,22 +1,18 @@
-//! Arrows: guards, acts, arms, goals, timers.
+//! Arrows: guards, arms, goals, timers.
 //!
-//! Leaves outcomes to `lower::outcomes`. Invariant: acts are lowered in the order of the grammar, so that the goal's arguments
-//! see what `set` has changed.
+//! Leaves outcomes to `lower::outcomes` and acts to `lower::acts`. Invariant: acts are lowered before the goal, so that its
+//! arguments see what `set` has changed.
 
 use super::expr::Typed;
 use super::flows::FlowCx;
 use super::outcomes::{EffectInfo, Named};
 use super::scope::Scope;
 use super::word::Word;
-use crate::check::operators;
 use crate::check::tables::{Shape, UpperName};
 use crate::check::ty::Ty;
 use crate::diag::TextSpan;
-use crate::diag::catalogue::{deadlines, flows, later, names, types};
-use crate::machine::{
-    Act, Arm, Arrow, Assign, AssignOp, BinaryOp, Expr, Goal, Literal, Outcome, StateIx, Then, TimerArrow,
-    TimerKind,
-};
+use crate::diag::catalogue::{deadlines, flows, names, types};
+use crate::machine::{Arm, Arrow, Expr, Goal, Literal, Outcome, StateIx, Then, TimerArrow, TimerKind};
 use crate::syntax::ast::{self, AstNode as _};
 
 /// A lowered arrow with its outcomes as they are written.
@@ -136,91 +132,12 @@ impl Scope<'_> {
             let diagnostic = self.error(deadlines::ZERO_DEADLINE, of.span(), "every 0s is always due");
             self.report(diagnostic.expected("a duration above zero"));
         }
+        let mark = self.enter();
+        self.show_partial(&info.results);
         let acts = self.acts(cx, &arrow.acts());
         let goal = self.goal(cx, arrow.goal().as_ref(), true);
+        self.leave(mark);
         TimerArrow { kind, due, acts, goal }
-    }
-
-    /// Lowers acts in the order of the grammar: set, discard, settle, also do, emit.
-    pub(crate) fn acts(&mut self, cx: &FlowCx<'_>, of: &ast::Acts) -> Vec<Act> {
-        let mut acts: Vec<Act> = of.assigns().filter_map(|assign| self.assign(cx, &assign)).collect();
-        for name in of.discards() {
-            acts.extend(self.message_named(cx, &name.into()).map(Act::Discard));
-        }
-        for settle in of.settles() {
-            let diagnostic = self.error(later::SETTLE, settle.span(), "`settle` is not in this version");
-            self.report(diagnostic);
-        }
-        for also in of.also_dos() {
-            let diagnostic = self.error(later::ALSO_DO, also.span(), "`also do` is not in this version");
-            self.report(diagnostic);
-        }
-        for emit in of.emits() {
-            acts.extend(emit.value().map(|value| Act::Emit(self.emitted(cx, &value))));
-        }
-        acts
-    }
-
-    fn emitted(&mut self, cx: &FlowCx<'_>, value: &ast::Expr) -> Expr {
-        let Some(want) = &cx.signature.emits else {
-            let message = format!("`{}` does not say that it emits", cx.signature.name);
-            let diagnostic = self.error(flows::NO_EMITS, value.span(), message);
-            self.report(diagnostic.expected("`emits T` after the result of the flow"));
-            return self.expr(value, None).expr;
-        };
-        self.refuse_secret(want, value.span(), "emitted");
-        self.expr_as(value, want)
-    }
-
-    fn assign(&mut self, cx: &FlowCx<'_>, of: &ast::Assign) -> Option<Act> {
-        let target = of.target()?;
-        let word = target.text();
-        let Some(data) = cx.names.data(&word) else {
-            if let Some(value) = of.value() {
-                self.expr(&value, None);
-            }
-            self.report_not_data(cx, &target, &word);
-            return None;
-        };
-        let ty = cx.names.data[data.at()].1.clone();
-        let value = of.value()?;
-        let op = match of.op() {
-            ast::AssignOp::Set => {
-                let value = self.expr_as(&value, &ty);
-                return Some(Act::Set(Assign { data, op: AssignOp::Set, value }));
-            }
-            ast::AssignOp::Add => AssignOp::Add,
-            ast::AssignOp::Subtract => AssignOp::Sub,
-        };
-        let binary = if op == AssignOp::Add { BinaryOp::Add } else { BinaryOp::Sub };
-        // A time is moved by a duration; everything else by its like.
-        let hint = if ty == Ty::Time { Ty::Duration } else { ty.clone() };
-        let typed = self.expr(&value, Some(&hint));
-        let changed = operators::binary(binary, &ty, &typed.ty, false);
-        if !changed.is_some_and(|changed| changed.same(&ty)) {
-            let (shown, by) = (self.tables.show(&ty), self.tables.show(&typed.ty));
-            let sign = if op == AssignOp::Add { "+=" } else { "-=" };
-            let message = format!("`{word}` is `{shown}`, which `{sign}` does not change by `{by}`");
-            let diagnostic = self.error(types::WRONG_OPERANDS, value.span(), message);
-            self.report(diagnostic.expected(operators::takes(binary)));
-        }
-        Some(Act::Set(Assign { data, op, value: typed.expr }))
-    }
-
-    fn report_not_data(&mut self, cx: &FlowCx<'_>, target: &ast::NameRef, word: &str) {
-        if self.find(word).is_some() {
-            let message = format!("`{word}` is no data of the flow and never changes");
-            let diagnostic = self.error(flows::NOT_DATA, target.span(), message);
-            self.report(
-                diagnostic
-                    .hint("hand the new value on as an argument of the next state, or keep it in `data`"),
-            );
-            return;
-        }
-        let near = crate::diag::closest(word, cx.names.data.iter().map(|(name, _)| name.as_str()))
-            .map(str::to_owned);
-        let message = format!("the flow has no data `{word}`");
-        self.report_unknown(names::UNKNOWN_NAME, target.span(), message, near.as_deref());
     }
 
     /// A message of the flow; reports an unknown one.
@@ -306,6 +223,7 @@ impl Scope<'_> {
     fn fail_value(&mut self, cx: &FlowCx<'_>, value: Option<&ast::Expr>) -> Expr {
         let Some(value) = value else { return Typed::unknown().expr };
         let typed = self.expr(value, None);
+        self.refuse_secret(&typed.ty, value.span(), "part of an error");
         let raises = &cx.signature.raises;
         let is_raised = matches!(&typed.ty, Ty::Named(ix) if raises.contains(ix));
         if !is_raised && !typed.ty.is_unknown() {

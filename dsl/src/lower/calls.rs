@@ -306,6 +306,8 @@ impl Scope<'_> {
         match (word, args) {
             ("from", Some(args)) => {
                 let json = self.only_arg(args, &Ty::Json, "from")?;
+                // Otherwise whoever writes the JSON could name a secret.
+                self.refuse_secret(ty, name.span(), "read from JSON");
                 Some(Typed::new(Expr::FromJson(ty.stored(), Box::new(json)), Ty::option(ty.clone())))
             }
             ("schema", None) => {

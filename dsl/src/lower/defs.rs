@@ -2,13 +2,13 @@
 //!
 //! Leaves activities and flows to their files. Invariant: definitions stand at the index of their signature.
 
-use super::link::Program;
 use super::scope::Scope;
 use crate::check::declare::Texts;
 use crate::check::tables::{FieldSig, Shape, Tables};
 use crate::check::ty::Ty;
 use crate::diag::Diagnostic;
 use crate::diag::catalogue::{deadlines, effects};
+use crate::machine::link::Program;
 use crate::machine::{Expr, FieldDef, Function, Literal, Retry, RetryRule, TypeDef, TypeKind, VariantDef};
 use crate::syntax::ast::{self, AstNode as _};
 

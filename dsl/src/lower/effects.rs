@@ -1,27 +1,24 @@
 //! Effects of states: what they open, and what their outcomes bring along.
 //!
-//! Leaves arrows to `lower::arrows`. Invariant: an effect that this version does not run is reported once and becomes
-//! [`Effect::Wait`], with outcomes that nobody asks for.
+//! Leaves fan-outs and regions to `lower::groups`, arrows to `lower::arrows`. Invariant: an effect that is wrong beyond repair is
+//! reported once and becomes [`Effect::Wait`], with outcomes that nobody asks for.
 
 use super::expr::Typed;
 use super::flows::FlowCx;
-use super::outcomes::EffectInfo;
+use super::outcomes::{EffectInfo, ResultVar};
 use super::scope::Scope;
 use super::word::Word;
 use crate::check::outcomes::{as_effect, possible};
 use crate::check::ty::Ty;
-use crate::diag::catalogue::{deadlines, effects, later};
-use crate::diag::{Code, TextSpan};
-use crate::machine::{Ask, Await, Branch, Each, EachBody, Effect, Expr, Literal, Slot, Wait, Who, Yield};
+use crate::diag::TextSpan;
+use crate::diag::catalogue::{beside, deadlines, effects};
+use crate::machine::{Ask, Await, Branch, EachBody, Effect, Expr, FlowIx, Literal, Spawn, Wait, Who};
 use crate::syntax::ast::{self, AstNode as _};
 
-/// A lowered effect that may stand in a group: what it opens, its good result, its variable.
+/// A lowered effect that may stand in a group: what it opens, and what its outcomes bring along.
 pub(super) struct Member {
     pub(super) body: EachBody,
-    pub(super) ok: Ty,
-    pub(super) result: Option<(String, Slot)>,
-    pub(super) activity: bool,
-    pub(super) doubt_holds: bool,
+    pub(super) info: EffectInfo,
 }
 
 impl Scope<'_> {
@@ -29,116 +26,147 @@ impl Scope<'_> {
     pub(crate) fn effect(&mut self, cx: &FlowCx<'_>, of: Option<&ast::Effect>) -> (Effect, EffectInfo) {
         let Some(of) = of else { return (Effect::Wait, EffectInfo::nothing()) };
         match of {
-            ast::Effect::Do(_) | ast::Effect::Run(_) | ast::Effect::Ask(_) => self.single(of),
-            ast::Effect::Await(one) => {
-                let effect = Effect::Await(self.awaited(cx, one));
-                let possible = possible(self.tables, &effect);
-                (effect, EffectInfo { possible, ..EffectInfo::nothing() })
-            }
-            ast::Effect::Each(each) => self.each(cx, each),
+            ast::Effect::Do(_)
+            | ast::Effect::Run(_)
+            | ast::Effect::Ask(_)
+            | ast::Effect::Await(_)
+            | ast::Effect::Each(_) => match self.member(cx, of) {
+                Some(Member { body, info }) => (as_effect(&body), info),
+                None => (Effect::Wait, EffectInfo::unknown()),
+            },
             ast::Effect::Choose(choose) => {
                 (self.choose(cx, choose), EffectInfo { transient: true, ..EffectInfo::nothing() })
             }
             // A state with steps becomes several states; this is left only of a block that is empty.
-            ast::Effect::Steps(_) => (Effect::Wait, EffectInfo { unknown: true, ..EffectInfo::nothing() }),
-            ast::Effect::Parallel(parallel) => self.not_yet(later::PARALLEL, parallel.span(), "parallel"),
-            ast::Effect::Spawn(spawn) => self.not_yet(later::SPAWN, spawn.span(), "spawn"),
+            ast::Effect::Steps(_) => (Effect::Wait, EffectInfo::unknown()),
+            ast::Effect::Parallel(parallel) => self.parallel(cx, parallel),
+            ast::Effect::Spawn(spawn) => self.spawn(spawn),
         }
     }
 
-    fn not_yet(&mut self, code: Code, span: TextSpan, word: &str) -> (Effect, EffectInfo) {
-        let diagnostic = self.error(code, span, format!("`{word}` is not in this version"));
-        self.report(diagnostic);
-        (Effect::Wait, EffectInfo { unknown: true, ..EffectInfo::nothing() })
-    }
-
-    /// `do`, `run` or `ask` as the effect of a state.
-    fn single(&mut self, of: &ast::Effect) -> (Effect, EffectInfo) {
-        let Some(member) = self.member(of) else {
-            return (Effect::Wait, EffectInfo { unknown: true, ..EffectInfo::nothing() });
-        };
-        let effect = as_effect(&member.body);
-        let info = EffectInfo {
-            possible: possible(self.tables, &effect),
-            ok: member.ok,
-            result: member.result,
-            partial: None,
-            transient: false,
-            activity: member.activity,
-            doubt_holds: member.doubt_holds,
-            unknown: false,
-        };
-        (effect, info)
-    }
-
-    pub(super) fn member(&mut self, of: &ast::Effect) -> Option<Member> {
-        match of {
-            ast::Effect::Do(one) => {
-                let name = one.activity();
-                let activity = name.as_ref().and_then(|name| self.activity_named(name));
-                let (Some(activity), Some(name)) = (activity, name) else {
-                    self.look_at(one.args().as_ref());
-                    return None;
-                };
-                let signature = &self.tables.activities[activity.at()];
-                let args = self.args(&signature.params, one.args().as_ref(), &signature.name, name.span());
-                let ok = signature.result.clone();
-                let result = self.result(one.binding());
-                Some(Member {
-                    body: EachBody::Do(activity, args, result.as_ref().map(|(_, slot)| *slot)),
-                    ok,
-                    result,
-                    activity: true,
-                    doubt_holds: signature.unknown_holds,
-                })
-            }
-            ast::Effect::Run(one) => {
-                let name = one.flow();
-                let flow = name.as_ref().and_then(|name| self.flow_named(name));
-                let (Some(flow), Some(name)) = (flow, name) else {
-                    self.look_at(one.args().as_ref());
-                    return None;
-                };
-                let signature = &self.tables.flows[flow.at()];
-                let args = self.args(&signature.params, one.args().as_ref(), &signature.name, name.span());
-                let wait = one.bound().map(|bound| self.wait(&bound));
-                let ok = signature.result.clone();
-                let result = self.result(one.binding());
-                let body = EachBody::Run(flow, args, wait, result.as_ref().map(|(_, slot)| *slot));
-                Some(Member { body, ok, result, activity: false, doubt_holds: true })
-            }
+    /// An effect that may stand alone or in a group; nothing if its mistakes leave nothing of it.
+    pub(super) fn member(&mut self, cx: &FlowCx<'_>, of: &ast::Effect) -> Option<Member> {
+        let (body, info) = match of {
+            ast::Effect::Do(one) => self.activity_call(one)?,
+            ast::Effect::Run(one) => self.run(one)?,
             ast::Effect::Ask(one) => {
                 let (ask, ok) = self.ask(one);
-                Some(Member {
-                    body: EachBody::Ask(Box::new(ask)),
-                    ok,
-                    result: None,
-                    activity: false,
-                    doubt_holds: true,
-                })
+                (EachBody::Ask(Box::new(ask)), EffectInfo { ok, ..EffectInfo::nothing() })
+            }
+            ast::Effect::Await(one) => {
+                let (awaited, ended) = self.awaited(cx, one);
+                (EachBody::Await(awaited), EffectInfo { ended, ..EffectInfo::nothing() })
+            }
+            ast::Effect::Each(one) => {
+                let (each, info) = self.each(cx, one)?;
+                (EachBody::Each(Box::new(each)), info)
             }
             ast::Effect::Spawn(_)
             | ast::Effect::Steps(_)
-            | ast::Effect::Each(_)
             | ast::Effect::Parallel(_)
-            | ast::Effect::Await(_)
-            | ast::Effect::Choose(_) => None,
+            | ast::Effect::Choose(_) => return None,
+        };
+        let possible = possible(self.tables, &as_effect(&body));
+        Some(Member { body, info: EffectInfo { possible, ..info } })
+    }
+
+    fn activity_call(&mut self, of: &ast::Do) -> Option<(EachBody, EffectInfo)> {
+        let name = of.activity();
+        let activity = name.as_ref().and_then(|name| self.activity_named(name));
+        let (Some(activity), Some(name)) = (activity, name) else {
+            self.look_at(of.args().as_ref());
+            return None;
+        };
+        let signature = &self.tables.activities[activity.at()];
+        let args = self.args(&signature.params, of.args().as_ref(), &signature.name, name.span());
+        let ok = signature.result.clone();
+        let result = self.result(of.binding(), &ok);
+        let body = EachBody::Do(activity, args, result.as_ref().map(|result| result.slot));
+        let info = EffectInfo {
+            doubt: ok.clone(),
+            ok,
+            results: result.into_iter().collect(),
+            activity: true,
+            doubt_holds: signature.unknown_holds,
+            ..EffectInfo::nothing()
+        };
+        Some((body, info))
+    }
+
+    fn run(&mut self, of: &ast::Run) -> Option<(EachBody, EffectInfo)> {
+        let name = of.flow();
+        let (flow, args) = self.flow_call(name.as_ref(), of.args().as_ref())?;
+        let wait = of.bound().map(|bound| self.wait(&bound));
+        let ok = self.tables.flows[flow.at()].result.clone();
+        let result = self.result(of.binding(), &ok);
+        let body = EachBody::Run(flow, args, wait, result.as_ref().map(|result| result.slot));
+        Some((body, EffectInfo { ok, results: result.into_iter().collect(), ..EffectInfo::nothing() }))
+    }
+
+    /// A flow with its arguments.
+    fn flow_call(
+        &mut self,
+        name: Option<&ast::NameRef>,
+        args: Option<&ast::ArgList>,
+    ) -> Option<(FlowIx, Vec<Expr>)> {
+        let flow = name.and_then(|name| self.flow_named(name));
+        let (Some(flow), Some(name)) = (flow, name) else {
+            self.look_at(args);
+            return None;
+        };
+        let signature = &self.tables.flows[flow.at()];
+        Some((flow, self.args(&signature.params, args, &signature.name, name.span())))
+    }
+
+    fn spawn(&mut self, of: &ast::Spawn) -> (Effect, EffectInfo) {
+        let name = of.flow();
+        let called = self.flow_call(name.as_ref(), of.args().as_ref());
+        let named = of.id().map(|id| self.expr_as(&id, &Ty::Text));
+        let (Some((flow, args)), Some(name)) = (called, name) else {
+            return (Effect::Wait, EffectInfo::unknown());
+        };
+        self.check_travels(flow, name.span());
+        let ok = Ty::Handle(flow);
+        let result = self.result(of.binding(), &ok);
+        let cancel = of.policy() != Some(ast::ClosePolicy::Detach);
+        let handle = result.as_ref().map(|result| result.slot);
+        let effect = Effect::Spawn(Box::new(Spawn { flow, args, named, cancel, handle }));
+        let possible = possible(self.tables, &effect);
+        let results = result.into_iter().collect();
+        (effect, EffectInfo { possible, ok, results, ..EffectInfo::nothing() })
+    }
+
+    /// What goes into another run and comes back is written as JSON, and an approval or a doubt is worth nothing there.
+    fn check_travels(&mut self, flow: FlowIx, span: TextSpan) {
+        let tables = self.tables;
+        let signature = &tables.flows[flow.at()];
+        let params = signature.params.iter().map(|param| (format!("takes `{}`", param.name), &param.ty));
+        let result = std::iter::once(("gives a result".to_owned(), &signature.result));
+        for (what, ty) in params.chain(result).filter(|(_, ty)| tables.is_bound_to_run(ty)) {
+            let message = format!("`{}` {what} of type `{}`", signature.name, tables.show(ty));
+            let diagnostic = self.error(beside::BOUND_TO_RUN, span, message);
+            self.report(diagnostic.hint("hand over the value itself, or `run` the flow inside this run"));
         }
     }
 
     /// Looks at arguments whose callee is not known.
-    fn look_at(&mut self, args: Option<&ast::ArgList>) {
+    pub(super) fn look_at(&mut self, args: Option<&ast::ArgList>) {
         let args = args.into_iter().flat_map(|args| args.args());
         args.filter_map(|arg| arg.value()).for_each(|arg| drop(self.expr(&arg, None)));
     }
 
     /// The variable of a result takes a slot; arrows bring it into sight.
-    fn result(&mut self, name: Option<ast::Name>) -> Option<(String, Slot)> {
-        name.map(|name| (name.text(), self.take_slot()))
+    fn result(&mut self, name: Option<ast::Name>, ok: &Ty) -> Option<ResultVar> {
+        name.map(|name| ResultVar {
+            name: name.text(),
+            slot: self.take_slot(),
+            ok: ok.clone(),
+            partial: None,
+        })
     }
 
     /// `within D`, `within forever`, `until T`.
-    fn wait(&mut self, of: &ast::Bound) -> Wait {
+    pub(super) fn wait(&mut self, of: &ast::Bound) -> Wait {
         match of.limitation() {
             ast::Limitation::Forever => Wait::Forever,
             ast::Limitation::Within(Some(bound)) => {
@@ -158,8 +186,10 @@ impl Scope<'_> {
         }
     }
 
-    fn awaited(&mut self, cx: &FlowCx<'_>, of: &ast::Await) -> Await {
+    /// What is awaited, and what the end of a spawned run brings along.
+    fn awaited(&mut self, cx: &FlowCx<'_>, of: &ast::Await) -> (Await, Ty) {
         let mut all = Await { messages: Vec::new(), closed: false, ended: Vec::new(), wait: Wait::Forever };
+        let mut flows = Vec::new();
         for one in of.awaited() {
             let again = match one.awaited() {
                 Some(ast::Awaited::Message(name)) => match self.message_named(cx, &Word::from(name)) {
@@ -171,11 +201,12 @@ impl Scope<'_> {
                     None => false,
                 },
                 Some(ast::Awaited::Closed) => std::mem::replace(&mut all.closed, true),
-                Some(ast::Awaited::Ended(_)) => {
-                    let diagnostic =
-                        self.error(later::SPAWN, one.span(), "`await ended` is not in this version");
-                    self.report(diagnostic);
-                    false
+                Some(ast::Awaited::Ended(handle)) => {
+                    let (handle, flow) = self.awaited_run(handle.as_ref());
+                    let again = all.ended.contains(&handle);
+                    flows.extend(flow.map(|flow| (flow, one.span())));
+                    all.ended.push(handle);
+                    again
                 }
                 None => false,
             };
@@ -187,7 +218,52 @@ impl Scope<'_> {
         if let Some(bound) = of.bound() {
             all.wait = self.wait(&bound);
         }
-        all
+        (all, self.ended_payload(&flows))
+    }
+
+    /// A handle, and the flow of its run.
+    fn awaited_run(&mut self, of: Option<&ast::Expr>) -> (Expr, Option<FlowIx>) {
+        let Some(of) = of else { return (Typed::unknown().expr, None) };
+        let Typed { expr, ty } = self.expr(of, None);
+        match ty {
+            Ty::Handle(flow) => (expr, Some(flow)),
+            Ty::Unknown => (expr, None),
+            found => {
+                self.report_mismatch_text(
+                    &found,
+                    "a `handle<F>`, which `spawn F(…) … as h` gives",
+                    of.span(),
+                );
+                (expr, None)
+            }
+        }
+    }
+
+    /// What `ended` brings along: how the run ended, and its handle if all are of one flow.
+    fn ended_payload(&mut self, flows: &[(FlowIx, TextSpan)]) -> Ty {
+        let Some(((first, _), rest)) = flows.split_first() else { return Ty::Unknown };
+        let tables = self.tables;
+        let result = &tables.flows[first.at()].result;
+        let mut same_flow = true;
+        for (flow, span) in rest {
+            let other = &tables.flows[flow.at()].result;
+            same_flow &= flow == first;
+            if other != result {
+                let message = format!(
+                    "this run gives `{}`, the one before `{}`",
+                    tables.show(other),
+                    tables.show(result)
+                );
+                let diagnostic = self.error(beside::MIXED_ENDS, *span, message);
+                self.report(diagnostic.hint("await runs with different results in states of their own"));
+            }
+        }
+        let outcome = ("outcome", Ty::Ended(Box::new(result.clone())));
+        if same_flow {
+            Ty::payload(&[outcome, ("handle", Ty::Handle(*first))])
+        } else {
+            Ty::payload(&[outcome])
+        }
     }
 
     fn ask(&mut self, of: &ast::Ask) -> (Ask, Ty) {
@@ -210,6 +286,9 @@ impl Scope<'_> {
         };
         let editable = show.as_ref().is_some_and(|(_, editable)| *editable);
         let answer = of.answer().map(|ty| (self.ty(&ty), ty.span()));
+        if let Some((ty, span)) = &answer {
+            self.refuse_secret(ty, *span, "asked for");
+        }
         if let (true, Some((_, span))) = (editable, &answer) {
             let message = "`editable` changes what is approved, `for T` asks for another value";
             let diagnostic = self.error(effects::BAD_ASK, *span, message);
@@ -239,7 +318,7 @@ impl Scope<'_> {
         Who { count, role }
     }
 
-    fn refuse_zero(&mut self, count: i64, span: TextSpan) {
+    pub(super) fn refuse_zero(&mut self, count: i64, span: TextSpan) {
         if count < 1 {
             let diagnostic = self.error(effects::BAD_COUNT, span, "this counts from one");
             self.report(diagnostic.expected("at least 1"));
@@ -264,140 +343,5 @@ impl Scope<'_> {
             branches.push(Branch { cond, acts, goal });
         }
         Effect::Choose(branches)
-    }
-
-    fn each(&mut self, cx: &FlowCx<'_>, of: &ast::Each) -> (Effect, EffectInfo) {
-        let unknown = EffectInfo { unknown: true, ..EffectInfo::nothing() };
-        let mark = self.enter();
-        let (over, item_ty) = self.each_over(of);
-        let at_most = of.at_most().map_or(Expr::Lit(Literal::Int(1)), |count| {
-            let expr = self.expr_as(&count, &Ty::Int);
-            if let Expr::Lit(Literal::Int(value)) = &expr {
-                self.refuse_zero(*value, count.span());
-            }
-            expr
-        });
-        let (index, item) = match (of.item(), of.second()) {
-            (Some(index), Some(item)) => {
-                (Some(self.bind(&index.text(), Ty::Int)), self.bind(&item.text(), item_ty))
-            }
-            (Some(item), None) => (None, self.bind(&item.text(), item_ty)),
-            (None, _) => (None, self.take_slot()),
-        };
-        let member = of.effect().and_then(|effect| self.member(&effect));
-        let Some(member) = member else {
-            self.leave(mark);
-            return (Effect::Wait, unknown);
-        };
-        let (yields, item_result) = self.yields(cx, of, &member);
-        self.leave(mark);
-        let slots = Ty::list(Ty::Slot(Box::new(item_result.clone())));
-        let result = self.result(of.binding());
-        let slot = result.as_ref().map_or_else(|| self.take_slot(), |(_, slot)| *slot);
-        let until = of.until().map(|until| self.each_until(&until, result.as_ref(), &slots));
-        let keep_going = of.keeps_going();
-        let within = of.bound().map(|bound| self.wait(&bound));
-        let (draining, body) = (of.is_draining(), member.body);
-        let each = Each {
-            item,
-            index,
-            over,
-            at_most,
-            until,
-            draining,
-            keep_going,
-            within,
-            body,
-            yields,
-            result: slot,
-        };
-        let effect = Effect::Each(Box::new(each));
-        let info = EffectInfo {
-            possible: possible(self.tables, &effect),
-            ok: if keep_going { slots.clone() } else { Ty::list(item_result) },
-            result,
-            partial: Some(slots),
-            transient: false,
-            activity: member.activity,
-            doubt_holds: member.doubt_holds,
-            unknown: false,
-        };
-        (effect, info)
-    }
-
-    fn each_over(&mut self, of: &ast::Each) -> (Expr, Ty) {
-        let Some(over) = of.over() else { return (Typed::unknown().expr, Ty::Unknown) };
-        let typed = self.expr(&over, None);
-        let expr = self.value_of_approved(typed.expr, &typed.ty);
-        match typed.ty {
-            Ty::Approved(of) => match *of {
-                Ty::List(item) => (expr, *item),
-                found => self.not_a_list(expr, &found, over.span()),
-            },
-            Ty::List(item) => (expr, *item),
-            Ty::Unknown => (expr, Ty::Unknown),
-            found => self.not_a_list(expr, &found, over.span()),
-        }
-    }
-
-    fn not_a_list(&mut self, expr: Expr, found: &Ty, span: TextSpan) -> (Expr, Ty) {
-        self.report_mismatch_text(found, "a list", span);
-        (expr, Ty::Unknown)
-    }
-
-    /// `until COND`, which sees the results so far.
-    fn each_until(
-        &mut self,
-        of: &ast::Expr,
-        result: Option<&(String, Slot)>,
-        slots: &Ty,
-    ) -> crate::machine::Cond {
-        let mark = self.enter();
-        if let Some((name, slot)) = result {
-            self.show(name, slots.clone(), Expr::Local(*slot));
-        }
-        let test = self.bool_expr(of);
-        self.leave(mark);
-        crate::machine::Cond { test, bind: None }
-    }
-
-    /// The arrows of a member, and the type that each member yields.
-    fn yields(&mut self, cx: &FlowCx<'_>, of: &ast::Each, member: &Member) -> (Vec<Yield>, Ty) {
-        let effect = as_effect(&member.body);
-        let info = EffectInfo {
-            possible: possible(self.tables, &effect),
-            ok: member.ok.clone(),
-            result: member.result.clone(),
-            partial: None,
-            transient: false,
-            activity: member.activity,
-            doubt_holds: member.doubt_holds,
-            unknown: false,
-        };
-        let mut yields = Vec::new();
-        let mut values = Vec::new();
-        for one in of.yields() {
-            let Some(outcomes) = one.outcomes() else { continue };
-            let mark = self.enter();
-            let named = self.outcome_names(cx, &outcomes, Some(&info));
-            let (payload, bind) = self.bind_payload(cx, &outcomes, &named, Some(&info));
-            let guard = one.guard().and_then(|guard| guard.cond()).map(|cond| self.cond(&cond));
-            let value = one.value().map(|value| (self.expr(&value, Some(&member.ok)), value.span()));
-            self.leave(mark);
-            let Some((value, span)) = value else { continue };
-            let on: Vec<_> = named.iter().map(|(outcome, _)| *outcome).collect();
-            values.push((value, span));
-            yields.push(Yield { on, payload, bind, guard, value: Typed::unknown().expr });
-        }
-        let ok_is_yielded =
-            yields.iter().any(|one| one.guard.is_none() && one.on.iter().any(|on| info.is_good(*on)));
-        let mut ty = if ok_is_yielded { Ty::Unknown } else { member.ok.clone() };
-        for (value, _) in &values {
-            ty = ty.join(&value.ty).unwrap_or(ty);
-        }
-        for (one, (value, span)) in yields.iter_mut().zip(values) {
-            one.value = self.fit(value, &ty, span);
-        }
-        (yields, ty)
     }
 }

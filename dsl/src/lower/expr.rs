@@ -105,7 +105,11 @@ impl Scope<'_> {
     }
 
     fn name(&mut self, of: &ast::NameExpr) -> Typed {
-        let Some(name) = of.name() else { return Typed::unknown() };
+        of.name().map_or_else(Typed::unknown, |name| self.variable(&name))
+    }
+
+    /// The variable of this name; reports an unknown one.
+    pub(crate) fn variable(&mut self, name: &ast::NameRef) -> Typed {
         let (word, span) = (name.text(), name.span());
         if let Some(variable) = self.find(&word) {
             return Typed::new(variable.read.clone(), variable.ty.clone());

@@ -4,15 +4,15 @@
 //! behind all others.
 
 use super::arrows::OwnArrow;
-use super::link::Program;
-use super::outcomes::named_first;
+use super::outcomes::{Level, named_first};
 use super::places::{Part, PlaceBook};
 use super::scope::{FlowNames, MessageSig, Scope, StateSig};
 use crate::check::declare::Texts;
 use crate::check::tables::{FlowSig, Spot, Tables};
 use crate::check::ty::Ty;
-use crate::diag::catalogue::{deadlines, flows, later, names, types};
+use crate::diag::catalogue::{deadlines, flows, names, types};
 use crate::diag::{Diagnostic, FileId};
+use crate::machine::link::Program;
 use crate::machine::{
     Arrow, DataDef, DataIx, Expr, Flow, FlowIx, Goal, Limit, Literal, Measure, MessageDef, OnCancel, Place,
     StateDef, StateIx,
@@ -72,10 +72,6 @@ impl<'t> Lowering<'t, '_> {
     fn flow(mut self, ix: FlowIx, text: &ast::Flow) -> (Flow, FlowCx<'t>) {
         let tables = self.tables;
         let signature = &tables.flows[ix.at()];
-        if text.is_saga() {
-            let message = "`saga flow` is not in this version";
-            self.out.push(Diagnostic::error(later::SAGA, self.file, signature.spot.span, message));
-        }
         let params = self.scope().field_defs(&signature.params);
         let mut cx = FlowCx { ix, signature, names: self.names(text), scope_arrows: Vec::new() };
         let messages = self.messages(&cx, text);
@@ -248,7 +244,7 @@ impl<'t> Lowering<'t, '_> {
         let (arrows, timers) = scope.arrows(cx, text.arrows(), &info);
         let arrows = named_first(arrows);
         let head = text.effect().map_or_else(|| text.head_span(), |effect| effect.span());
-        scope.check_never_taken(cx, &arrows, Some(&info));
+        scope.check_never_taken(cx, &Level::of(&arrows), Some(&info));
         scope.check_outcomes(cx, &arrows, &info, text.head_span());
         let frame = scope.frame();
         let mut places = vec![(Part::State, text.head_span()), (Part::Effect, head)];
@@ -345,7 +341,7 @@ impl Scope<'_> {
             }
         }
         let all = named_first(all);
-        self.check_never_taken(cx, &all, None);
+        self.check_never_taken(cx, &Level::of(&all), None);
         all
     }
 

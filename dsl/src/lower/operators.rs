@@ -15,6 +15,7 @@ use crate::syntax::ast::{self, AstNode as _};
 
 impl Scope<'_> {
     pub(crate) fn literal(&mut self, of: &ast::Literal, want: Option<&Ty>) -> Typed {
+        let option_of = want.map_or(&Ty::Unknown, Ty::present);
         let want = want.map_or(&Ty::Unknown, Ty::bare);
         match of.kind() {
             Some(ast::LiteralKind::Int(value)) => self.int(value, of, want),
@@ -26,7 +27,7 @@ impl Scope<'_> {
             }
             Some(ast::LiteralKind::Bool(value)) => Typed::new(Expr::Lit(Literal::Bool(value)), Ty::Bool),
             Some(ast::LiteralKind::None) => {
-                Typed::new(Expr::Lit(Literal::None), Ty::Option(Box::new(want.clone())))
+                Typed::new(Expr::Lit(Literal::None), Ty::Option(Box::new(option_of.clone())))
             }
             Some(ast::LiteralKind::Nothing) => Typed::new(Expr::Lit(Literal::Nothing), Ty::Nothing),
             None => Typed::unknown(),
@@ -87,7 +88,7 @@ impl Scope<'_> {
         let typed = self.expr(of, None);
         let expr = self.value_of_approved(typed.expr, &typed.ty);
         let ty = &typed.ty;
-        if ty.holds_secret() {
+        if self.tables.holds_secret(ty) {
             let diagnostic = self.error(types::SECRET_USED, of.span(), "a secret cannot stand in a text");
             self.report(diagnostic);
         } else if !ty.shows_as_text() {

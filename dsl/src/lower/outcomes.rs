@@ -11,21 +11,36 @@ use crate::check::graph::covers;
 use crate::check::tables::names_and_types;
 use crate::check::ty::Ty;
 use crate::diag::TextSpan;
-use crate::diag::catalogue::{effects, flows, later, names};
-use crate::machine::{Arrow, Bind, MessageIx, Outcome, Payload, Slot};
+use crate::diag::catalogue::{effects, flows, names};
+use crate::machine::{Arrow, Bind, Expr, MessageIx, Outcome, Payload, Slot};
 use crate::syntax::ast::{self, AstNode as _};
+
+/// A variable that holds the result of an effect, or of one of its regions.
+#[derive(Clone, Debug)]
+pub(crate) struct ResultVar {
+    pub(crate) name: String,
+    pub(crate) slot: Slot,
+    /// What it holds on `ok`.
+    pub(crate) ok: Ty,
+    /// What it holds on all other outcomes; groups only.
+    pub(crate) partial: Option<Ty>,
+}
 
 /// What an effect can lead to and what its outcomes bring along.
 #[derive(Clone, Debug)]
 pub(crate) struct EffectInfo {
     /// The closed set.
     pub(crate) possible: Vec<Outcome>,
-    /// What a good outcome brings along.
+    /// What `ok`, `approve` or `answer` brings along.
     pub(crate) ok: Ty,
-    /// The variable of the result and its slot.
-    pub(crate) result: Option<(String, Slot)>,
-    /// What the variable holds on other outcomes; groups only.
-    pub(crate) partial: Option<Ty>,
+    /// What `ended` brings along.
+    pub(crate) ended: Ty,
+    /// The result of the operation that `unknown` doubts.
+    pub(crate) doubt: Ty,
+    /// The variables of the results.
+    pub(crate) results: Vec<ResultVar>,
+    /// Whether it holds others: then every timeout is a `Problem`.
+    pub(crate) group: bool,
     /// Whether the effect never waits.
     pub(crate) transient: bool,
     /// Whether it is an activity: a timeout of one is a `Problem`.
@@ -42,8 +57,10 @@ impl EffectInfo {
         EffectInfo {
             possible: Vec::new(),
             ok: Ty::Nothing,
-            result: None,
-            partial: None,
+            ended: Ty::Unknown,
+            doubt: Ty::Unknown,
+            results: Vec::new(),
+            group: false,
             transient: false,
             activity: false,
             doubt_holds: true,
@@ -51,9 +68,50 @@ impl EffectInfo {
         }
     }
 
-    /// Whether the outcome is the one that a member of a group ends well with.
+    /// An effect of which a mistake leaves nothing.
+    pub(crate) fn unknown() -> EffectInfo {
+        EffectInfo { unknown: true, ok: Ty::Unknown, ..EffectInfo::nothing() }
+    }
+
+    /// Whether the outcome is one that a member of a group ends well with.
     pub(crate) fn is_good(&self, outcome: Outcome) -> bool {
-        matches!(outcome, Outcome::Ok | Outcome::Approve | Outcome::Answer)
+        match outcome {
+            Outcome::Ok
+            | Outcome::Approve
+            | Outcome::Answer
+            | Outcome::Message(_)
+            | Outcome::Closed
+            | Outcome::Ended => true,
+            Outcome::Error(_)
+            | Outcome::Failed
+            | Outcome::Timeout
+            | Outcome::Problem
+            | Outcome::Unknown
+            | Outcome::Reject
+            | Outcome::Exists
+            | Outcome::UndoFailed => false,
+        }
+    }
+}
+
+/// One arrow of those that are tried one after the other, as far as it matters for which is taken.
+#[derive(Clone, Debug)]
+pub(crate) struct Level {
+    pub(crate) named: Named,
+    pub(crate) guarded: bool,
+}
+
+impl Level {
+    pub(crate) fn of(arrows: &[OwnArrow]) -> Vec<Level> {
+        let one = |own: &OwnArrow| Level { named: own.named.clone(), guarded: own.arrow.guard.is_some() };
+        arrows.iter().map(one).collect()
+    }
+
+    /// Puts those on `problem` behind those on a single failure, in which order they are tried.
+    pub(crate) fn named_first(all: Vec<Level>) -> Vec<Level> {
+        let on_problem = |one: &Level| one.named.iter().any(|(on, _)| *on == Outcome::Problem);
+        let (rest, named): (Vec<_>, Vec<_>) = all.into_iter().partition(on_problem);
+        named.into_iter().chain(rest).collect()
     }
 }
 
@@ -88,9 +146,13 @@ impl Scope<'_> {
         for written in of.names() {
             let Some(name) = written.name().map(Word::from) else { continue };
             if let Some(prefix) = written.qualifier() {
-                let message = "only the regions of `parallel` have outcomes of their own";
+                let message = "an outcome has no prefix";
                 let diagnostic = self.error(flows::IMPOSSIBLE, prefix.span(), message);
-                self.report(diagnostic);
+                self.report(
+                    diagnostic.hint(
+                        "what a region of `parallel` makes of its outcomes stands in it: `on X yield v`",
+                    ),
+                );
                 continue;
             }
             let Some(outcome) = self.outcome_named(cx, &name, info) else { continue };
@@ -111,7 +173,7 @@ impl Scope<'_> {
     fn outcome_named(&mut self, cx: &FlowCx<'_>, name: &Word, info: Option<&EffectInfo>) -> Option<Outcome> {
         let word = name.text();
         if let Some((_, outcome)) = WORDS.iter().find(|(one, _)| *one == word) {
-            return self.in_this_version(*outcome, name, info);
+            return Some(*outcome);
         }
         let message = cx.names.message(&word).map(Outcome::Message);
         let error = self.tables.error(self.layer, &word).map(Outcome::Error);
@@ -130,36 +192,6 @@ impl Scope<'_> {
             self.report_unknown(names::UNKNOWN_ERROR, name.span(), text, near.as_deref());
         }
         found
-    }
-
-    fn in_this_version(
-        &mut self,
-        outcome: Outcome,
-        name: &Word,
-        info: Option<&EffectInfo>,
-    ) -> Option<Outcome> {
-        let code = match outcome {
-            Outcome::Ended | Outcome::Exists => later::SPAWN,
-            Outcome::UndoFailed => later::SAGA,
-            Outcome::Ok
-            | Outcome::Error(_)
-            | Outcome::Failed
-            | Outcome::Timeout
-            | Outcome::Problem
-            | Outcome::Unknown
-            | Outcome::Message(_)
-            | Outcome::Closed
-            | Outcome::Approve
-            | Outcome::Answer
-            | Outcome::Reject => return Some(outcome),
-        };
-        // The effect that leads to it is reported already, if it stands here.
-        if !info.is_some_and(|info| info.unknown) {
-            let diagnostic =
-                self.error(code, name.span(), format!("`{}` is not in this version", name.text()));
-            self.report(diagnostic);
-        }
-        None
     }
 
     fn check_possible(&mut self, cx: &FlowCx<'_>, outcome: Outcome, name: &Word, info: &EffectInfo) {
@@ -221,19 +253,47 @@ impl Scope<'_> {
         (payload, Bind { whole, fields })
     }
 
-    /// Brings the variable of the result into sight where it holds something.
+    /// Brings the variables of the results into sight where they hold something.
     fn show_result(&mut self, named: &Named, info: &EffectInfo) {
-        let Some((name, slot)) = &info.result else { return };
         let good = |outcome: &Outcome| matches!(outcome, Outcome::Ok);
-        let read = crate::machine::Expr::Local(*slot);
         let all_good = named.iter().all(|(outcome, _)| good(outcome));
-        match &info.partial {
-            _ if all_good => self.show(name, info.ok.clone(), read),
-            // A group's variable holds one type on a mixture only if it is the same on all of them.
-            Some(partial) if !named.iter().any(|(outcome, _)| good(outcome)) || *partial == info.ok => {
-                self.show(name, partial.clone(), read);
+        let some_good = named.iter().any(|(outcome, _)| good(outcome));
+        for ResultVar { name, slot, ok, partial } in &info.results {
+            let read = Expr::Local(*slot);
+            match partial {
+                _ if all_good => self.show(name, ok.clone(), read),
+                // A group's variable holds one type on a mixture only if it is the same on all of them.
+                Some(partial) if !some_good || partial == ok => self.show(name, partial.clone(), read),
+                Some(_) | None => {}
             }
-            Some(_) | None => {}
+        }
+    }
+
+    /// Brings the variables of a group's results into sight while it is open.
+    pub(crate) fn show_partial(&mut self, results: &[ResultVar]) {
+        for ResultVar { name, slot, ok: _, partial } in results {
+            if let Some(partial) = partial {
+                self.show(name, partial.clone(), Expr::Local(*slot));
+            }
+        }
+    }
+
+    /// What a single outcome of this effect brings along, as far as it has a type.
+    pub(crate) fn brought(&self, cx: &FlowCx<'_>, outcome: Outcome, info: &EffectInfo) -> Ty {
+        match outcome {
+            Outcome::Ok | Outcome::Approve | Outcome::Answer => info.ok.clone(),
+            Outcome::Message(ix) => message_payload(cx, ix),
+            Outcome::Ended => info.ended.clone(),
+            Outcome::Unknown => Ty::Doubt(Box::new(info.doubt.clone())),
+            Outcome::Error(ix) => Ty::Named(ix),
+            Outcome::Failed | Outcome::Problem | Outcome::Timeout => Ty::Problem,
+            Outcome::Reject => Ty::payload(&[("note", Ty::Text), ("by", Ty::Text)]),
+            Outcome::UndoFailed => {
+                let undos = Ty::list(self.tables.library_type("Undo"));
+                let parts = ["undone", "failed", "left"].map(|part| (part, undos.clone()));
+                Ty::payload(&parts)
+            }
+            Outcome::Closed | Outcome::Exists => Ty::Nothing,
         }
     }
 
@@ -267,36 +327,38 @@ impl Scope<'_> {
         info: Option<&EffectInfo>,
         span: TextSpan,
     ) -> (Payload, Ty) {
-        let ty = match outcome {
-            Outcome::Problem => return (Payload::Problem, Ty::Problem),
-            Outcome::Failed => Ty::Problem,
-            Outcome::Error(ix) => Ty::Named(ix),
-            // In an arrow of the flow the operation may be anything, so that it is told as a problem.
-            Outcome::Timeout => match info {
-                // A group's own deadline and a member's are both told as a problem.
-                Some(info) if info.partial.is_some() => return (Payload::Problem, Ty::Problem),
-                Some(info) if !info.activity => return self.nothing_to_bind(cx, outcome, span),
-                Some(_) => Ty::Problem,
-                None => return (Payload::Problem, Ty::Problem),
-            },
-            Outcome::Unknown => Ty::Doubt(Box::new(info.map_or(Ty::Unknown, |info| info.ok.clone()))),
-            Outcome::Message(ix) => message_payload(cx, ix),
-            Outcome::Reject => Ty::payload(&[("note", Ty::Text), ("by", Ty::Text)]),
-            Outcome::Ok | Outcome::Approve | Outcome::Answer => match info {
-                Some(info) => info.ok.clone(),
-                None => {
-                    let word = self.outcome_word(cx, outcome);
-                    let message = format!("what `{word}` brings along differs from state to state");
-                    let diagnostic = self.error(flows::SCOPE_OUTCOME, span, message);
-                    self.report(diagnostic.hint("bind it in an arrow of the state"));
-                    Ty::Unknown
-                }
-            },
-            Outcome::Closed | Outcome::Ended | Outcome::Exists | Outcome::UndoFailed => {
+        match (outcome, info) {
+            (Outcome::Problem, _) => return (Payload::Problem, Ty::Problem),
+            // A group's own deadline and a member's are both told as a problem; so is one of whatever state the flow is in.
+            (Outcome::Timeout, None) => return (Payload::Problem, Ty::Problem),
+            (Outcome::Timeout, Some(info)) if info.group => return (Payload::Problem, Ty::Problem),
+            (Outcome::Timeout, Some(info)) if !info.activity => {
                 return self.nothing_to_bind(cx, outcome, span);
             }
-        };
-        (Payload::Own, ty)
+            (Outcome::Closed | Outcome::Exists, _) => return self.nothing_to_bind(cx, outcome, span),
+            (Outcome::Ok | Outcome::Approve | Outcome::Answer | Outcome::Ended, None) => {
+                let word = self.outcome_word(cx, outcome);
+                let message = format!("what `{word}` brings along differs from state to state");
+                let diagnostic = self.error(flows::SCOPE_OUTCOME, span, message);
+                self.report(diagnostic.hint("bind it in an arrow of the state"));
+                return (Payload::Own, Ty::Unknown);
+            }
+            (
+                Outcome::Ok | Outcome::Approve | Outcome::Answer | Outcome::Ended | Outcome::Timeout,
+                Some(_),
+            )
+            | (
+                Outcome::Error(_)
+                | Outcome::Failed
+                | Outcome::Unknown
+                | Outcome::Message(_)
+                | Outcome::Reject
+                | Outcome::UndoFailed,
+                _,
+            ) => {}
+        }
+        let nothing = EffectInfo::nothing();
+        (Payload::Own, self.brought(cx, outcome, info.unwrap_or(&nothing)))
     }
 
     fn nothing_to_bind(&mut self, cx: &FlowCx<'_>, outcome: Outcome, span: TextSpan) -> (Payload, Ty) {
@@ -350,18 +412,13 @@ impl Scope<'_> {
     }
 
     /// Reports arrows of one level that an earlier arrow always takes first.
-    pub(crate) fn check_never_taken(
-        &mut self,
-        cx: &FlowCx<'_>,
-        level: &[OwnArrow],
-        info: Option<&EffectInfo>,
-    ) {
+    pub(crate) fn check_never_taken(&mut self, cx: &FlowCx<'_>, level: &[Level], info: Option<&EffectInfo>) {
         let info = info.filter(|info| !info.unknown);
-        for (at, OwnArrow { named, .. }) in level.iter().enumerate() {
+        for (at, Level { named, .. }) in level.iter().enumerate() {
             let taken = |outcome: Outcome| {
-                level[..at].iter().any(|OwnArrow { arrow, .. }| {
-                    arrow.guard.is_none() && arrow.on.iter().any(|on| covers(*on, outcome))
-                })
+                level[..at]
+                    .iter()
+                    .any(|one| !one.guarded && one.named.iter().any(|(on, _)| covers(*on, outcome)))
             };
             for (outcome, span) in named {
                 let never = match (outcome, info) {

@@ -22,6 +22,7 @@ pub(crate) enum Part {
     Timer(usize),
     Limit(usize),
     Data(String),
+    Migration(String),
 }
 
 impl fmt::Display for Part {
@@ -35,6 +36,7 @@ impl fmt::Display for Part {
             Part::Timer(at) => write!(f, "timer {at}"),
             Part::Limit(at) => write!(f, "limit {at}"),
             Part::Data(name) => write!(f, "data {name}"),
+            Part::Migration(from) => write!(f, "migration {from}"),
         }
     }
 }

@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use super::arrows::{OwnArrow, Timers};
 use super::effects::Member;
 use super::flows::{FlowCx, Lowering, position};
-use super::outcomes::{EffectInfo, named_first};
+use super::outcomes::{EffectInfo, Level, ResultVar, named_first};
 use super::places::Part;
 use super::scope::Scope;
 use crate::check::graph::covers;
-use crate::check::outcomes::{as_effect, possible};
+use crate::check::outcomes::as_effect;
 use crate::check::tables::Spot;
 use crate::check::ty::Ty;
 use crate::diag::TextSpan;
@@ -90,8 +90,8 @@ impl Lowering<'_, '_> {
         for (at, (name, ty)) in block.variables.iter().enumerate() {
             scope.show(name, ty.clone(), Expr::Arg(position(at)));
         }
-        let (ok, possible) = match scope.member(&effect) {
-            Some(member) => (member.ok, possible(self.tables, &as_effect(&member.body))),
+        let (ok, possible) = match scope.member(cx, &effect) {
+            Some(member) => (member.info.ok, member.info.possible),
             None => (Ty::Unknown, Vec::new()),
         };
         block.variables.push((name.text(), ok.clone()));
@@ -108,11 +108,11 @@ impl Lowering<'_, '_> {
             let (name, ty) = &block.variables[*variable];
             scope.show(name, ty.clone(), Expr::Arg(position(arg)));
         }
-        let member = scope.member(&step.effect);
+        let member = scope.member(cx, &step.effect);
         let is_last = at + 1 == block.steps.len();
         let (effect, info) = scope.step_effect(block, step, member, is_last);
         let (mut arrows, timers) = scope.step_arrows(cx, block, step, &info, is_last);
-        if let (false, Some((_, slot))) = (is_last, &info.result) {
+        if let (false, Some(ResultVar { slot, .. })) = (is_last, info.results.first()) {
             let span = block.steps[at + 1].span;
             arrows.insert(0, scope.onward(block, at, *slot, span));
         }
@@ -194,13 +194,10 @@ impl Scope<'_> {
         is_last: bool,
     ) -> (Effect, EffectInfo) {
         let Some(member) = member else {
-            return (Effect::Wait, EffectInfo { unknown: true, ..EffectInfo::nothing() });
+            return (Effect::Wait, EffectInfo::unknown());
         };
         let mut effect = as_effect(&member.body);
-        let slot = match &member.result {
-            Some((_, slot)) => *slot,
-            None => self.take_slot(),
-        };
+        let slot = member.info.results.first().map_or_else(|| self.take_slot(), |result| result.slot);
         match &mut effect {
             Effect::Do(_, _, result) | Effect::Run(_, _, _, result) => *result = Some(slot),
             Effect::Wait
@@ -212,16 +209,9 @@ impl Scope<'_> {
             | Effect::Choose(_)
             | Effect::Match(..) => {}
         }
-        let info = EffectInfo {
-            possible: block.possible(),
-            ok: if is_last { step.ok.clone() } else { Ty::Unknown },
-            result: Some((step.name.clone(), slot)),
-            partial: None,
-            transient: false,
-            activity: member.activity,
-            doubt_holds: member.doubt_holds,
-            unknown: false,
-        };
+        let ok = if is_last { step.ok.clone() } else { Ty::Unknown };
+        let result = ResultVar { name: step.name.clone(), slot, ok: ok.clone(), partial: None };
+        let info = EffectInfo { possible: block.possible(), ok, results: vec![result], ..member.info };
         (effect, info)
     }
 
@@ -244,7 +234,7 @@ impl Scope<'_> {
         let mut arrows = named_first(arrows);
         if is_last && !info.unknown {
             // Whether an arrow is ever taken is asked of the whole block.
-            self.check_never_taken(cx, &arrows, Some(info));
+            self.check_never_taken(cx, &Level::of(&arrows), Some(info));
         }
         let fits = |outcome: Outcome| match outcome {
             Outcome::Message(_) => true,

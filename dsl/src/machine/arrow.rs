@@ -42,7 +42,7 @@ pub enum Outcome {
     Message(MessageIx),
     /// Whoever sends messages will send no more. Payload: `nothing`.
     Closed,
-    /// A spawned run ended. Payload: a record `{outcome: Ended<T>}`.
+    /// A spawned run ended. Payload: a record `{outcome: Ended<T>, handle}`: how, and which one.
     Ended,
     /// A person said yes. Payload: `approved<T>`.
     Approve,

@@ -30,6 +30,37 @@ pub enum Effect {
     Match(Expr, Vec<Arm>),
 }
 
+impl Effect {
+    /// Returns the flows that it runs inside the run, in text order; those that it spawns are runs of their own.
+    #[must_use]
+    pub fn runs(&self) -> Vec<FlowIx> {
+        match self {
+            Effect::Run(ix, ..) => vec![*ix],
+            Effect::Each(each) => each.body.runs(),
+            Effect::Parallel(parallel) => {
+                parallel.regions.iter().flat_map(|region| region.body.runs()).collect()
+            }
+            Effect::Wait
+            | Effect::Do(..)
+            | Effect::Await(_)
+            | Effect::Ask(_)
+            | Effect::Spawn(_)
+            | Effect::Choose(_)
+            | Effect::Match(..) => Vec::new(),
+        }
+    }
+}
+
+impl EachBody {
+    fn runs(&self) -> Vec<FlowIx> {
+        match self {
+            EachBody::Run(ix, ..) => vec![*ix],
+            EachBody::Each(each) => each.body.runs(),
+            EachBody::Do(..) | EachBody::Ask(_) | EachBody::Await(_) => Vec::new(),
+        }
+    }
+}
+
 /// How long an effect may wait.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

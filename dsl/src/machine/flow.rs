@@ -58,7 +58,8 @@ pub struct Migration {
     /// The state of the older version.
     pub from: String,
     /// What is taken from the old configuration, by name: a parameter of the state, a data field, a parameter of the flow. They
-    /// fill slots 0.. of the frame.
+    /// fill slots 0.. of the frame. A value whose type has not changed is taken as it is, another one is read anew from its JSON;
+    /// a parameter that the old configuration does not have takes its default.
     pub params: Vec<Param>,
     /// Data that gets another value.
     pub sets: Vec<Assign>,

@@ -3,8 +3,8 @@
 //! Leaves activities, flows and tests to their files. Invariant: declarations come in the order of the text.
 
 use super::{
-    Activity, Ast, AstNode, Expr, Field, FieldList, Flow, Name, NameRef, Param, ParamList, Place, RetryDecl,
-    StringExpr, SyntaxKind, SyntaxNode, Test, Type, Variant, child, children, token,
+    Activity, Assign, Ast, AstNode, Expr, Field, FieldList, Flow, Name, NameRef, Param, ParamList, Place,
+    RetryDecl, SetAct, StringExpr, SyntaxKind, SyntaxNode, Test, Type, Variant, child, children, token,
 };
 
 /// A whole file.
@@ -19,7 +19,7 @@ pub type TypeDecl = Ast<{ SyntaxKind::TypeDecl as u16 }>;
 pub type ErrorDecl = Ast<{ SyntaxKind::ErrorDecl as u16 }>;
 /// `fn f(…) -> T = e`.
 pub type FnDecl = Ast<{ SyntaxKind::FnDecl as u16 }>;
-/// `migrate Old(…) -> New(…)`.
+/// `migrate Flow.Old(…) set … -> New(…)`.
 pub type Migrate = Ast<{ SyntaxKind::Migrate as u16 }>;
 
 /// A declaration.
@@ -170,14 +170,19 @@ impl FnDecl {
 }
 
 impl Migrate {
-    /// The state of the old version.
-    pub fn from(&self) -> Option<NameRef> {
-        child(self)
+    /// The state of the older version: its flow if that is written, its name, and its step if it is one.
+    pub fn from(&self) -> impl Iterator<Item = NameRef> + use<> {
+        children(self)
     }
 
-    /// The parameters of the old state.
+    /// What is taken from the older version.
     pub fn params(&self) -> impl Iterator<Item = Param> + use<> {
         child::<ParamList>(self).into_iter().flat_map(|list| list.params())
+    }
+
+    /// Data that gets another value.
+    pub fn assigns(&self) -> impl Iterator<Item = Assign> + use<> {
+        child::<SetAct>(self).into_iter().flat_map(|set| set.assigns())
     }
 
     /// The state of the new version.

@@ -191,10 +191,7 @@ impl Parser<'_> {
 
     fn act(&mut self, rank: usize) {
         match ACTS[rank] {
-            "set" => self.node(SyntaxKind::SetAct, |p| {
-                p.bump();
-                p.assigns();
-            }),
+            "set" => self.set(),
             "discard" => self.node(SyntaxKind::Discard, |p| {
                 p.bump();
                 p.upper_refs("a message");
@@ -217,6 +214,14 @@ impl Parser<'_> {
             }),
             word => unreachable!("the table of acts knows the word {word}"),
         }
+    }
+
+    /// `"set" assign ("," assign)*`
+    pub(super) fn set(&mut self) {
+        self.node(SyntaxKind::SetAct, |p| {
+            p.bump();
+            p.assigns();
+        });
     }
 
     fn assigns(&mut self) {

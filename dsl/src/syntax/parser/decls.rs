@@ -75,12 +75,22 @@ impl Parser<'_> {
         });
     }
 
-    /// `migrate ::= "migrate" UNAME params "->" place`
+    /// `migrate ::= "migrate" (UNAME ".")? UNAME ("." LNAME)? params ("set" assign ("," assign)*)? "->" place`
     pub(super) fn migrate(&mut self) {
         self.node(SyntaxKind::Migrate, |p| {
             p.bump();
-            p.upper_ref("a state");
+            p.upper_ref("a state of the older version");
+            if p.at(SyntaxKind::Dot) && p.nth(1) == SyntaxKind::Upper {
+                p.bump();
+                p.upper_ref("a state of the older version");
+            }
+            if p.eat(SyntaxKind::Dot) {
+                p.lower_ref("a step");
+            }
             p.params();
+            if p.at_word("set") {
+                p.set();
+            }
             if p.expect(SyntaxKind::Arrow, "`->` and a state") {
                 p.place();
             }

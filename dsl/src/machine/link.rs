@@ -1,18 +1,18 @@
-//! Cuts one flow with all that it reaches out of the program and numbers it anew.
+//! Cuts one flow with all that it reaches out of the definitions and numbers it anew.
 //!
-//! Leaves making the definitions to the rest of the checker. Invariant: the numbers depend only on what the root flow uses and
+//! Leaves making the definitions to the checker. Invariant: the numbers depend only on what the root flow uses and
 //! in which order, so a declaration that is moved, or that the flow does not use, does not change the machine.
 
 use std::collections::BTreeMap;
 
-use crate::machine::refs::{self, Ref};
-use crate::machine::{
+use super::refs::{self, Ref};
+use super::{
     Activity, ActivityIx, Catalogue, CatalogueIx, FORMAT, Flow, FlowIx, Function, FunctionIx, Machine, Retry,
     RetryIx, TypeDef, TypeIx,
 };
 
 /// All definitions of a program; every index in them points into these tables.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
     pub(crate) flows: Vec<Flow>,
     pub(crate) activities: Vec<Activity>,
@@ -102,6 +102,19 @@ pub(crate) fn link(program: &Program, edition: u32, root: FlowIx) -> Machine {
         add(program, &mut machine, &mut linker, pending);
     }
     machine
+}
+
+impl Machine {
+    /// Returns the machine of one of its flows: the same as if that flow had been the root from the beginning.
+    ///
+    /// A spawned run has this machine.
+    #[must_use]
+    pub fn rooted_at(&self, flow: FlowIx) -> Machine {
+        let Machine { format: _, edition, root: _, flows, activities, functions, retries, types, catalogues } =
+            self.clone();
+        let program = Program { flows, activities, functions, retries, types, catalogues };
+        link(&program, edition, flow)
+    }
 }
 
 fn add(program: &Program, machine: &mut Machine, linker: &mut Linker, pending: Pending) {
