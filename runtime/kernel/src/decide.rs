@@ -5,6 +5,7 @@
 
 mod answer;
 mod message;
+mod relation;
 mod report;
 
 use crate::event::{Config, EventKind, Settlement};
@@ -46,6 +47,9 @@ impl State {
             Input::Grant { pattern } => self.grant(pattern),
             Input::Settle { op, verdict, by } => self.settle(*op, verdict, by).map(|kind| vec![kind]),
             Input::Release { op, by } => self.release(*op, by).map(|kind| vec![kind]),
+            Input::Spawned { op, result } => self.spawned(*op, result).map(|kind| vec![kind]),
+            Input::ChildEnded { op, outcome } => self.child_ended(*op, outcome).map(|kind| vec![kind]),
+            Input::Delivered { op, receipt } => self.delivered(*op, receipt).map(|kind| vec![kind]),
             Input::Cancel { by } => {
                 self.not_ended()?;
                 let stuck = self.core.blocked.is_some();

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Json;
 use crate::ids::{Attempt, Millis, OpId, RunId, Seq};
+use crate::operation::Outcome;
 
 /// One immutable record of a run's history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,6 +43,9 @@ pub enum EventKind {
         /// `once` operations that were open at `at` and must count as begun.
         #[serde(rename = "b")]
         begun: Vec<OpId>,
+        /// What becomes of the runs that the parent spawned.
+        #[serde(rename = "c", default, skip_serializing_if = "ChildrenOfFork::is_unknown")]
+        children: ChildrenOfFork,
         /// Who forked.
         #[serde(rename = "y")]
         by: String,
@@ -215,6 +219,35 @@ pub enum EventKind {
         #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
         role: Option<String>,
     },
+    /// A flow was started as its own run, or was not because its id is taken. Acknowledges the operation.
+    Spawned {
+        /// The operation; it goes on as the handle of the child.
+        #[serde(rename = "o")]
+        op: OpId,
+        /// What became of it.
+        #[serde(rename = "s")]
+        result: SpawnResult,
+    },
+    /// A spawned run ended. The child's side of it is an operation of the child.
+    ChildEnded {
+        /// The operation that spawned it.
+        #[serde(rename = "o")]
+        op: OpId,
+        /// How it ended.
+        #[serde(rename = "e")]
+        outcome: Outcome,
+    },
+    /// News for another run arrived there, or never will. Acknowledges the operation.
+    Delivered {
+        /// The operation.
+        #[serde(rename = "o")]
+        op: OpId,
+        /// What the other run said.
+        #[serde(rename = "s")]
+        receipt: Receipt,
+    },
+    /// The run goes on with another machine.
+    Migrated(Box<Migrated>),
     /// The run is to stop.
     Cancelled {
         /// Who.
@@ -250,6 +283,10 @@ impl EventKind {
             EventKind::Withdrawn { .. } => "withdrawn",
             EventKind::Closed => "closed",
             EventKind::Answered { .. } => "answered",
+            EventKind::Spawned { .. } => "spawned",
+            EventKind::ChildEnded { .. } => "child_ended",
+            EventKind::Delivered { .. } => "delivered",
+            EventKind::Migrated(_) => "migrated",
             EventKind::Cancelled { .. } => "cancelled",
             EventKind::Terminated { .. } => "terminated",
         }
@@ -280,6 +317,56 @@ pub struct Started {
     /// The run and operation that spawned it.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<(RunId, OpId)>,
+    /// All runs above it, from the first one down to its parent; empty if nothing spawned it.
+    #[serde(rename = "l", default, skip_serializing_if = "Vec::is_empty")]
+    pub ancestors: Vec<RunId>,
+}
+
+/// What became of an operation that spawns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpawnResult {
+    /// The run was started, by this operation; its id is compared by replay.
+    Run(RunId),
+    /// Another run has the id.
+    Exists,
+}
+
+/// What became of news for another run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Receipt {
+    /// It is in the other run's history, or was there already.
+    Ok,
+    /// The other run does not take it, for good: why.
+    Refused(String),
+}
+
+/// A change of the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Migrated {
+    /// The hash of the machine that explains the events before.
+    #[serde(rename = "f")]
+    pub from: String,
+    /// The hash of the machine that explains this event and all later ones.
+    #[serde(rename = "t")]
+    pub to: String,
+    /// What happens to open operations that do not fit the new machine, by id.
+    #[serde(rename = "m", default, skip_serializing_if = "Vec::is_empty")]
+    pub map: Vec<(OpId, OnOpen)>,
+    /// Who.
+    #[serde(rename = "y")]
+    pub by: String,
+}
+
+/// What a migration does with an open operation that the new machine does not carry on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnOpen {
+    /// It is closed like on leaving its state; what it was a part of goes on as if it had failed.
+    Cut,
+    /// It is closed and opened again, under a new id, as the new machine has it.
+    Again,
 }
 
 /// What a run knows of its surroundings; changed only by events.
@@ -300,6 +387,26 @@ pub struct Config {
     /// Tool patterns that a person allowed for this run; not carried to forks.
     #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<String>,
+}
+
+/// What a fork does with the runs that its parent spawned and that have not ended at the fork point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChildrenOfFork {
+    /// They are the parent's; the fork never learns of their end.
+    #[default]
+    Unknown,
+    /// The fork awaits the same runs; it never cancels them.
+    Share,
+    /// The fork spawns them again, as runs of its own.
+    Again,
+}
+
+impl ChildrenOfFork {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that the serialiser wants")]
+    fn is_unknown(&self) -> bool {
+        *self == ChildrenOfFork::Unknown
+    }
 }
 
 /// What a worker says of a failed attempt.

@@ -5,8 +5,12 @@
 use serde_json::{Map, json};
 
 use crate::Json;
-use crate::event::{Choice, Config, Event, EventKind, Failure, LostWhy, Settlement, Started};
+use crate::event::{
+    ChildrenOfFork, Choice, Config, Event, EventKind, Failure, LostWhy, OnOpen, Receipt, Settlement,
+    SpawnResult, Started,
+};
 use crate::ids::{OpId, RunId};
+use crate::operation::Outcome;
 use crate::text::{duration_text, time_text};
 
 impl Event {
@@ -45,13 +49,17 @@ impl EventKind {
             | EventKind::Settled { op, .. }
             | EventKind::Released { op, .. }
             | EventKind::TimerFired { op, .. }
-            | EventKind::Answered { op, .. } => Some(*op),
+            | EventKind::Answered { op, .. }
+            | EventKind::Spawned { op, .. }
+            | EventKind::ChildEnded { op, .. }
+            | EventKind::Delivered { op, .. } => Some(*op),
             EventKind::Started(_)
             | EventKind::Forked { .. }
             | EventKind::Configured { .. }
             | EventKind::Message { .. }
             | EventKind::Withdrawn { .. }
             | EventKind::Closed
+            | EventKind::Migrated(_)
             | EventKind::Cancelled { .. }
             | EventKind::Terminated { .. } => None,
         }
@@ -87,12 +95,22 @@ fn of_operation(kind: &EventKind) -> Json {
             let note = (!note.is_empty()).then_some(note);
             json!({"choice": choice, "value": value, "note": note, "by": by, "role": role})
         }
+        EventKind::Spawned { result, .. } => match result {
+            SpawnResult::Run(run) => json!({"result": "run", "child": run}),
+            SpawnResult::Exists => json!({"result": "exists"}),
+        },
+        EventKind::ChildEnded { outcome, .. } => json!({"outcome": of_outcome(outcome)}),
+        EventKind::Delivered { receipt, .. } => match receipt {
+            Receipt::Ok => json!({"receipt": "ok"}),
+            Receipt::Refused(why) => json!({"receipt": "refused", "why": why}),
+        },
         EventKind::Started(_)
         | EventKind::Forked { .. }
         | EventKind::Configured { .. }
         | EventKind::Message { .. }
         | EventKind::Withdrawn { .. }
         | EventKind::Closed
+        | EventKind::Migrated(_)
         | EventKind::Cancelled { .. }
         | EventKind::Terminated { .. } => Json::Null,
     }
@@ -101,15 +119,31 @@ fn of_operation(kind: &EventKind) -> Json {
 fn of_run(kind: &EventKind) -> Json {
     match kind {
         EventKind::Started(started) => of_started(started),
-        EventKind::Forked { parent, at, begun, by } => {
+        EventKind::Forked { parent, at, begun, children, by } => {
             let begun: Vec<_> = begun.iter().map(OpId::to_string).collect();
-            json!({"parent": {"run": parent, "at": at}, "begun": begun, "by": by})
+            let children = match children {
+                ChildrenOfFork::Unknown => None,
+                ChildrenOfFork::Share => Some("share"),
+                ChildrenOfFork::Again => Some("again"),
+            };
+            json!({"parent": {"run": parent, "at": at}, "begun": begun, "children": children, "by": by})
         }
         EventKind::Configured { config } => json!({"config": of_config(config)}),
         EventKind::Message { id, name, value, from } => {
             json!({"id": id, "type": name, "value": value, "from": from})
         }
         EventKind::Withdrawn { id } => json!({"id": id}),
+        EventKind::Migrated(migrated) => {
+            let open = |(op, what): &(OpId, OnOpen)| {
+                let what = match what {
+                    OnOpen::Cut => "cut",
+                    OnOpen::Again => "again",
+                };
+                (op.to_string(), json!(what))
+            };
+            let map: Map<_, _> = migrated.map.iter().map(open).collect();
+            json!({"from": migrated.from, "to": migrated.to, "map": map, "by": migrated.by})
+        }
         EventKind::Cancelled { by } | EventKind::Terminated { by } => json!({"by": by}),
         EventKind::Closed
         | EventKind::Done { .. }
@@ -121,7 +155,10 @@ fn of_run(kind: &EventKind) -> Json {
         | EventKind::Settled { .. }
         | EventKind::Released { .. }
         | EventKind::TimerFired { .. }
-        | EventKind::Answered { .. } => Json::Null,
+        | EventKind::Answered { .. }
+        | EventKind::Spawned { .. }
+        | EventKind::ChildEnded { .. }
+        | EventKind::Delivered { .. } => Json::Null,
     }
 }
 
@@ -131,6 +168,15 @@ fn of_started(started: &Started) -> Json {
         "flow": started.flow, "machine": started.machine, "edition": started.edition, "input": started.input,
         "seed": started.seed, "config": of_config(&started.config), "parent": parent,
     })
+}
+
+fn of_outcome(outcome: &Outcome) -> Json {
+    match outcome {
+        Outcome::Done(value) => json!({"kind": "done", "value": value}),
+        Outcome::Failed(error) => json!({"kind": "failed", "error": error}),
+        Outcome::Cancelled => json!({"kind": "cancelled"}),
+        Outcome::Terminated => json!({"kind": "terminated"}),
+    }
 }
 
 fn of_config(config: &Config) -> Json {

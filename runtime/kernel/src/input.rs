@@ -1,8 +1,9 @@
 //! Inputs: what the outside wants to happen, before it has a number; and the typed refusals.
 
 use crate::Json;
-use crate::event::{Choice, Failure, LostWhy, Settlement};
+use crate::event::{Choice, Failure, LostWhy, Receipt, Settlement, SpawnResult};
 use crate::ids::{Attempt, OpId, Seq};
+use crate::operation::Outcome;
 
 /// Something from outside that may become an event.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,6 +97,27 @@ pub enum Input {
         op: OpId,
         /// Who.
         by: String,
+    },
+    /// The engine started a spawned run, or found its id taken by another one.
+    Spawned {
+        /// The operation.
+        op: OpId,
+        /// Which of the two.
+        result: SpawnResult,
+    },
+    /// A spawned run tells that it ended.
+    ChildEnded {
+        /// The operation that spawned it.
+        op: OpId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// Another run took what was sent to it, or refused it for good.
+    Delivered {
+        /// The operation.
+        op: OpId,
+        /// Which of the two.
+        receipt: Receipt,
     },
     /// Stop with clean-up.
     Cancel {

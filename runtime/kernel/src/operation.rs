@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Json;
 use crate::event::Failure;
-use crate::ids::{Attempt, Millis, OpId};
+use crate::ids::{Attempt, Millis, OpId, RunId};
 
 /// Something that the machine has open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,8 +31,86 @@ pub enum OperationKind {
     Timer,
     /// Waits for messages of these types.
     Await(Vec<String>),
+    /// Waits for the end of spawned runs.
+    AwaitEnded {
+        /// Any of these.
+        runs: Vec<RunId>,
+        /// Messages of these types end the wait too.
+        types: Vec<String>,
+    },
     /// A question to people.
     Question(Box<Question>),
+    /// A flow is to be started as its own run. Stays open until `Spawned` acknowledges it.
+    Spawn(Box<SpawnOp>),
+    /// A spawned run that has not ended. `ChildEnded` closes it.
+    Child(Box<ChildOp>),
+    /// A spawned run is to be cancelled. Stays open until `Delivered` acknowledges it.
+    CancelChild(Box<ChildOp>),
+    /// The run that spawned this one is to be told of its end. Stays open until `Delivered` acknowledges it.
+    TellParent(Box<EndNotice>),
+}
+
+impl OperationKind {
+    /// Says whether it is something for another run that must be delivered, now and after every restart.
+    #[must_use]
+    pub fn is_outbox(&self) -> bool {
+        match self {
+            OperationKind::Spawn(_) | OperationKind::CancelChild(_) | OperationKind::TellParent(_) => true,
+            OperationKind::Activity(_)
+            | OperationKind::Timer
+            | OperationKind::Await(_)
+            | OperationKind::AwaitEnded { .. }
+            | OperationKind::Question(_)
+            | OperationKind::Child(_) => false,
+        }
+    }
+}
+
+/// A flow to be started as its own run. [`crate::State::child_start`] gives its first event and its machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SpawnOp {
+    /// The id that the run gets.
+    pub run: RunId,
+    /// The flow's name.
+    pub flow: String,
+    /// The arguments by name.
+    pub input: Json,
+    /// What happens to it when this run ends.
+    pub on_close: OnClose,
+}
+
+/// A spawned run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChildOp {
+    /// Its id.
+    pub run: RunId,
+    /// The operation that spawned it, by which it knows its parent.
+    pub spawned_by: OpId,
+    /// The flow's name.
+    pub flow: String,
+    /// What happens to it when this run ends.
+    pub on_close: OnClose,
+}
+
+/// What happens to a spawned run when the one that spawned it ends or is cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnClose {
+    /// It is cancelled.
+    Cancel,
+    /// It goes on.
+    Detach,
+}
+
+/// The news that a spawned run has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EndNotice {
+    /// The run that spawned it.
+    pub parent: RunId,
+    /// The operation that spawned it.
+    pub op: OpId,
+    /// How it ended.
+    pub outcome: Outcome,
 }
 
 /// An open activity.
@@ -60,6 +138,11 @@ pub struct ActivityOp {
     pub handle: Option<Json>,
     /// The last failure, for people.
     pub last: Option<Failure>,
+    /// The operation that this one undoes, if it does.
+    pub undoes: Option<OpId>,
+    /// Whether only the end of what is in hand is awaited, because its saga is about to undo. No attempt may be handed out any
+    /// more; if none is in hand, `Void` says so.
+    pub settling: bool,
 }
 
 /// The effect class of one call.

@@ -8,7 +8,7 @@ use common::machines::{
 use common::{Run, START};
 use outlast_dsl::machine::{EffectClass, Join};
 use outlast_kernel::check_input;
-use outlast_kernel::event::{Choice, Config, Event, EventKind, Failure, LostWhy, Settlement};
+use outlast_kernel::event::{ChildrenOfFork, Choice, Config, Event, EventKind, Failure, LostWhy, Settlement};
 use outlast_kernel::ids::{Attempt, Millis, OpId, Seq};
 use outlast_kernel::input::{Input, Refusal, Report};
 use outlast_kernel::operation::{OperationKind, Outcome, Phase};
@@ -559,8 +559,13 @@ fn a_fork_never_runs_what_its_parent_has_begun() {
     run.begin("work");
     for (state, begun) in [(run.state.clone(), vec![]), (before, vec![run.op("work").0])] {
         let mut fork = state.for_fork(common::run_id("fork"));
-        let kind =
-            EventKind::Forked { parent: common::run_id("r1"), at: fork.last(), begun, by: "ann".to_owned() };
+        let kind = EventKind::Forked {
+            parent: common::run_id("r1"),
+            at: fork.last(),
+            begun,
+            children: ChildrenOfFork::Unknown,
+            by: "ann".to_owned(),
+        };
         let event = Event { n: fork.last().next(), time: run.now, digest: fork.digest(), kind };
         fork.apply(&event).unwrap();
         let held = fork.operations().any(|op| match &op.kind {

@@ -8,7 +8,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Run, bytes, machines};
-use outlast_kernel::event::{Choice, Event, EventKind, Failure, LostWhy, Settlement};
+use outlast_kernel::event::{ChildrenOfFork, Choice, Event, EventKind, Failure, LostWhy, Settlement};
 use outlast_kernel::ids::{Attempt, Millis, OpId, Seq};
 use outlast_kernel::input::{Input, Report, Stopped};
 use outlast_kernel::operation::{OperationKind, Outcome, Phase};
@@ -383,7 +383,7 @@ proptest! {
         let before = bytes(&run.state);
         let mut fork = run.state.for_fork(common::run_id("fork"));
         let now = run.now.plus(5_000);
-        let kind = EventKind::Forked { parent: run.state.run().clone(), at: run.state.last(), begun: Vec::new(), by: "ann".to_owned() };
+        let kind = EventKind::Forked { parent: run.state.run().clone(), at: run.state.last(), begun: Vec::new(), children: ChildrenOfFork::Unknown, by: "ann".to_owned() };
         let event = Event { n: fork.last().next(), time: now, digest: fork.digest(), kind };
         fork.apply(&event).expect("it forks");
         prop_assert_eq!(bytes(&run.state), before);

@@ -10,6 +10,7 @@ use outlast_dsl::machine::Machine;
 use outlast_kernel::event::{Event, EventKind};
 use outlast_kernel::ids::{Millis, OpId, RunId, Seq};
 use outlast_kernel::input::{Input, Refusal};
+use outlast_kernel::operation::Outcome;
 use outlast_kernel::{Json, State};
 use outlast_protocol::run::Frame;
 
@@ -153,6 +154,9 @@ pub(crate) fn event_weight(event: &Event) -> usize {
         EventKind::Started(started) => json_weight(&started.input),
         EventKind::Done { value, .. } | EventKind::Message { value, .. } => json_weight(value),
         EventKind::Handle { handle, .. } => json_weight(handle),
+        EventKind::ChildEnded { outcome: Outcome::Done(value) | Outcome::Failed(value), .. } => {
+            json_weight(value)
+        }
         EventKind::Answered { value, note, .. } => value.as_ref().map_or(0, json_weight) + note.len(),
         EventKind::Failed { error, .. } => {
             error.text.len() + error.fields.values().map(json_weight).sum::<usize>()
@@ -167,6 +171,10 @@ pub(crate) fn event_weight(event: &Event) -> usize {
         | EventKind::TimerFired { .. }
         | EventKind::Withdrawn { .. }
         | EventKind::Closed
+        | EventKind::Spawned { .. }
+        | EventKind::ChildEnded { .. }
+        | EventKind::Delivered { .. }
+        | EventKind::Migrated(_)
         | EventKind::Cancelled { .. }
         | EventKind::Terminated { .. } => 0,
     };

@@ -64,6 +64,11 @@ pub(crate) fn waiting_for<'a>(
             OperationKind::Await(types) => {
                 Some((Rank::Message, WaitingFor::Message { types: types.clone() }))
             }
+            OperationKind::Spawn(_)
+            | OperationKind::CancelChild(_)
+            | OperationKind::TellParent(_)
+            | OperationKind::Child(_)
+            | OperationKind::AwaitEnded { .. } => None,
             OperationKind::Timer => {
                 operation.due.map(|due| (Rank::Timer(due), WaitingFor::Timer { until: time_text(due) }))
             }

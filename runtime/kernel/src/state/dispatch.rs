@@ -59,6 +59,14 @@ impl Turn<'_> {
                 let (value, role) = (value.as_ref(), role.as_deref());
                 self.answered(*op, &Answer { choice: *choice, value, note, by, role })
             }
+            EventKind::Spawned { op, .. }
+            | EventKind::ChildEnded { op, .. }
+            | EventKind::Delivered { op, .. } => {
+                Err(Stop::Diverged("an open operation".to_owned(), format!("{op}, which is not open")))
+            }
+            EventKind::Migrated(_) => {
+                Err(Stop::Diverged("the machine that it names".to_owned(), kind.name().to_owned()))
+            }
             EventKind::Cancelled { .. } => Ok(self.cancel()?),
             EventKind::Terminated { .. } => {
                 self.unblock();

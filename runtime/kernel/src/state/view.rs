@@ -40,6 +40,8 @@ impl State {
             silent_ms: def.silent_ms,
             handle: work.handle.clone(),
             last: work.last.clone(),
+            undoes: None,
+            settling: false,
         }
     }
 

@@ -47,6 +47,7 @@ pub(crate) fn started(machine: &Machine, input: Json, config: Config) -> Event {
         seed: 7,
         config,
         parent: None,
+        ancestors: Vec::new(),
     };
     Event {
         n: outlast_kernel::ids::Seq(1),

@@ -1,6 +1,6 @@
 //! Beginning forks: each id once.
 
-use outlast_kernel::event::EventKind;
+use outlast_kernel::event::{ChildrenOfFork, EventKind};
 use outlast_kernel::ids::RunId;
 use outlast_protocol::run::RunView;
 use outlast_protocol::{ApiError, Code};
@@ -32,7 +32,13 @@ impl Shard {
         self.refuse_if_full(now)?;
         self.refuse_if_nearly_full(now)?;
         let ForkRun { run, origin, prefix, head, begun, by, asked: _ } = fork;
-        let kind = EventKind::Forked { parent: origin.parent.clone(), at: origin.at, begun, by };
+        let kind = EventKind::Forked {
+            parent: origin.parent.clone(),
+            at: origin.at,
+            begun,
+            children: ChildrenOfFork::Unknown,
+            by,
+        };
         let draft = Draft::fork(&prefix, &run, now, kind).map_err(|failure| match failure {
             Failure::Refused(refusal) => errors::refusal(&run, &refusal),
             // There is no fork yet that could be blocked.

@@ -65,6 +65,7 @@ impl Shard {
             seed: start.seed,
             config: start.config.clone(),
             parent: None,
+            ancestors: Vec::new(),
         }));
         let draft = self.first_step(&start, now, kind)?;
         let facts = Facts { flow: start.flow, machine: start.hash, started_at: draft.at, parent: None };

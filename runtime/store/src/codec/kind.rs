@@ -7,13 +7,14 @@ use std::io::Read;
 
 use outlast_kernel::Json;
 use outlast_kernel::event::{EventKind, Settlement};
+use outlast_kernel::operation::Outcome;
 use serde::{Deserialize, Serialize};
 
 use super::CodecError;
 use crate::limits::NESTING_MAX;
 
 /// Every kind: its code, and the name under which the serialiser wraps its fields.
-const KINDS: [(u16, &str); 18] = [
+const KINDS: [(u16, &str); 22] = [
     (1, "started"),
     (2, "forked"),
     (3, "configured"),
@@ -32,6 +33,10 @@ const KINDS: [(u16, &str); 18] = [
     (16, "answered"),
     (17, "cancelled"),
     (18, "terminated"),
+    (19, "spawned"),
+    (20, "child_ended"),
+    (21, "delivered"),
+    (22, "migrated"),
 ];
 
 /// Returns the stable code of a kind.
@@ -55,6 +60,10 @@ pub(crate) fn code(kind: &EventKind) -> u16 {
         EventKind::Answered { .. } => 16,
         EventKind::Cancelled { .. } => 17,
         EventKind::Terminated { .. } => 18,
+        EventKind::Spawned { .. } => 19,
+        EventKind::ChildEnded { .. } => 20,
+        EventKind::Delivered { .. } => 21,
+        EventKind::Migrated(_) => 22,
     }
 }
 
@@ -93,7 +102,10 @@ fn values(kind: &EventKind) -> impl Iterator<Item = &Json> {
         EventKind::Started(started) => (Some(&started.input), None),
         EventKind::Done { value, .. } | EventKind::Message { value, .. } => (Some(value), None),
         EventKind::Handle { handle, .. } => (Some(handle), None),
-        EventKind::Settled { verdict: Settlement::Happened(value), .. } => (Some(value), None),
+        EventKind::Settled { verdict: Settlement::Happened(value), .. }
+        | EventKind::ChildEnded { outcome: Outcome::Done(value) | Outcome::Failed(value), .. } => {
+            (Some(value), None)
+        }
         EventKind::Answered { value, .. } => (value.as_ref(), None),
         EventKind::Failed { error, .. } => (None, Some(&error.fields)),
         EventKind::Settled { verdict: Settlement::NotHappened | Settlement::Fail, .. }
@@ -106,6 +118,10 @@ fn values(kind: &EventKind) -> impl Iterator<Item = &Json> {
         | EventKind::TimerFired { .. }
         | EventKind::Withdrawn { .. }
         | EventKind::Closed
+        | EventKind::Spawned { .. }
+        | EventKind::ChildEnded { outcome: Outcome::Cancelled | Outcome::Terminated, .. }
+        | EventKind::Delivered { .. }
+        | EventKind::Migrated(_)
         | EventKind::Cancelled { .. }
         | EventKind::Terminated { .. } => (None, None),
     };

@@ -1,8 +1,12 @@
 //! Sample batches and events for tests of stores.
 
 use outlast_kernel::Json;
-use outlast_kernel::event::{Choice, Config, Event, EventKind, Failure, LostWhy, Settlement, Started};
+use outlast_kernel::event::{
+    ChildrenOfFork, Choice, Config, Event, EventKind, Failure, LostWhy, Migrated, OnOpen, Receipt,
+    Settlement, SpawnResult, Started,
+};
 use outlast_kernel::ids::{Attempt, Millis, OpId, RunId, Seq};
+use outlast_kernel::operation::Outcome;
 use serde_json::json;
 
 use crate::{Batch, Head, Index, RunWrite, Status, Store, StoreError, Summary};
@@ -81,7 +85,7 @@ pub fn commit(store: &dyn Store, write: RunWrite) -> Result<Head, StoreError> {
 /// Makes one event of every kind, numbered from 1, with every optional field once present and once absent.
 #[must_use]
 pub fn every_kind() -> Vec<(&'static str, Event)> {
-    let kinds = runs().into_iter().chain(attempts()).chain(people());
+    let kinds = runs().into_iter().chain(attempts()).chain(people()).chain(others());
     let event = |(i, (name, kind)): (usize, (&'static str, EventKind))| {
         let n = i as u64 + 1;
         let time = Millis(1_700_000_000_000 + n.cast_signed());
@@ -117,6 +121,7 @@ fn runs() -> Vec<(&'static str, EventKind)> {
             seed: u64::MAX,
             config: config.clone(),
             parent,
+            ancestors: Vec::new(),
         }))
     };
     let by = || "ann".to_owned();
@@ -129,6 +134,7 @@ fn runs() -> Vec<(&'static str, EventKind)> {
                 parent: run("a.b-c"),
                 at: Seq(12),
                 begun: vec![OpId(Seq(3), 0), OpId(Seq(9), 1)],
+                children: ChildrenOfFork::Unknown,
                 by: by(),
             },
         ),
@@ -136,6 +142,48 @@ fn runs() -> Vec<(&'static str, EventKind)> {
         ("closed", EventKind::Closed),
         ("cancelled", EventKind::Cancelled { by: by() }),
         ("terminated", EventKind::Terminated { by: by() }),
+    ]
+}
+
+/// What other runs say, and the change of a machine. Last, because the number of a sample is in its golden file.
+fn others() -> Vec<(&'static str, EventKind)> {
+    let op = OpId(Seq(5), 3);
+    let started = EventKind::Started(Box::new(Started {
+        flow: "review".into(),
+        machine: "c0ffee".into(),
+        edition: 1,
+        input: value(),
+        seed: 7,
+        config: Config::default(),
+        parent: Some((run("parent~1"), op)),
+        ancestors: vec![run("first"), run("parent~1")],
+    }));
+    let forked = |children| EventKind::Forked {
+        parent: run("r"),
+        at: Seq(4),
+        begun: Vec::new(),
+        children,
+        by: "ann".into(),
+    };
+    let ended = |outcome| EventKind::ChildEnded { op, outcome };
+    let migrated = |map| {
+        let (from, to) = ("c0ffee".into(), "decade".into());
+        EventKind::Migrated(Box::new(Migrated { from, to, map, by: "ann".into() }))
+    };
+    vec![
+        ("started-spawned", started),
+        ("forked-share", forked(ChildrenOfFork::Share)),
+        ("forked-again", forked(ChildrenOfFork::Again)),
+        ("spawned-run", EventKind::Spawned { op, result: SpawnResult::Run(run("child~5.3")) }),
+        ("spawned-exists", EventKind::Spawned { op, result: SpawnResult::Exists }),
+        ("child-ended-done", ended(Outcome::Done(value()))),
+        ("child-ended-failed", ended(Outcome::Failed(value()))),
+        ("child-ended-cancelled", ended(Outcome::Cancelled)),
+        ("child-ended-terminated", ended(Outcome::Terminated)),
+        ("delivered-ok", EventKind::Delivered { op, receipt: Receipt::Ok }),
+        ("delivered-refused", EventKind::Delivered { op, receipt: Receipt::Refused("it has ended".into()) }),
+        ("migrated", migrated(vec![(op, OnOpen::Cut), (OpId(Seq(6), 0), OnOpen::Again)])),
+        ("migrated-bare", migrated(Vec::new())),
     ]
 }
 
