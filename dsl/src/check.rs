@@ -7,6 +7,8 @@ pub(crate) mod analyses;
 pub(crate) mod catalogues;
 pub(crate) mod declare;
 pub(crate) mod graph;
+pub(crate) mod imports;
+pub(crate) mod load;
 pub(crate) mod names;
 pub(crate) mod operators;
 pub(crate) mod outcomes;
@@ -17,36 +19,25 @@ pub(crate) mod ty;
 use std::collections::BTreeMap;
 
 use crate::diag::catalogue::names as codes;
-use crate::diag::{Diagnostic, FileId, LineIndex, sort};
+use crate::diag::{Diagnostic, LineIndex, Related, sort};
+use crate::files::SourceFile;
 use crate::lower::places::{Part, PlaceBook};
 use crate::lower::{activities, defs, flows, migrations, tests};
 use crate::machine::link::{Program, link};
 use crate::machine::{FlowIx, Machine};
 use crate::places::Places;
-use crate::prelude;
-use crate::syntax::ast::AstNode as _;
-use crate::syntax::parse;
-use declare::{Parsed, Texts};
-use tables::{Layer, Tables};
-
-/// The edition that this release knows.
-const EDITION: u32 = 1;
-
-/// A source file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceFile {
-    /// As people know it.
-    pub name: String,
-    /// All of it.
-    pub text: String,
-}
+use declare::Texts;
+use load::{EDITION, Loaded, load};
+use tables::{Spot, Tables};
 
 /// What checking found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
-    /// The flows of the files in the order of the text; none if there is an error.
+    /// The flows of the given files in the order of the text, not those of files that they use; none if there is an error.
     pub flows: Vec<CheckedFlow>,
-    /// What is to be said of the files; the number of a file is its position among those given.
+    /// All files but the prelude: those that were given, then those that they use.
+    pub files: Vec<SourceFile>,
+    /// What is to be said; the number of a file is its position in `files`.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -63,84 +54,47 @@ pub struct CheckedFlow {
     pub places: Places,
 }
 
-/// Returns the files that a source file names with `use tools`, in the order of the text.
-#[must_use]
-pub fn used_files(source: &SourceFile) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for one in parse(FileId(0), &source.text).file().uses() {
-        if let Some(path) = one.path().and_then(|path| path.plain())
-            && !all.contains(&path)
-        {
-            all.push(path);
-        }
-    }
-    all
-}
-
-/// Checks source files together; `attachments` holds the texts of the files that they use, by the name written there.
+/// Checks source files together; `attachments` holds the texts of the files that they use, by their paths (see
+/// [`gather`](crate::gather)).
 #[must_use]
 pub fn check(files: &[SourceFile], attachments: &BTreeMap<String, String>) -> Checked {
     let mut out = Vec::new();
-    let parsed = parse_all(files, &mut out);
+    let loaded = load(files, attachments, &mut out);
     // A broken tree has holes, and what follows from them is not worth reading.
     if out.iter().any(Diagnostic::is_error) {
-        return finished(Vec::new(), out);
+        return finished(Vec::new(), loaded, out);
     }
-    let mut tables = Tables { library_from: number(files.len()), ..Tables::default() };
-    let texts = declare::declare(&parsed, &mut tables, &mut out);
+    let mut tables = Tables { library_from: number(loaded.files.len()), ..Tables::default() };
+    let texts = declare::declare(&loaded.parsed, &mut tables, &mut out);
+    imports::bring(&loaded, &mut tables, &mut out);
     signatures::fill(&texts, &mut tables, &mut out);
+    imports::unused(&loaded, &tables, &mut out);
     let mut book = PlaceBook::default();
-    let program = lower(&texts, &tables, attachments, &mut book, &mut out);
-    if out.iter().any(Diagnostic::is_error) {
-        return finished(Vec::new(), out);
+    let program = lower(&texts, &tables, &mut book, &mut out);
+    let mut flows = Vec::new();
+    if !out.iter().any(Diagnostic::is_error) {
+        flows = link_all(files.len(), &loaded.files, &texts, &tables, &program, &book, &mut out);
     }
-    finished(link_all(files, &texts, &tables, &program, &book), out)
+    imports::suggest(&loaded, files.len(), &mut out);
+    finished(flows, loaded, out)
 }
 
-fn finished(flows: Vec<CheckedFlow>, mut diagnostics: Vec<Diagnostic>) -> Checked {
+fn finished(mut flows: Vec<CheckedFlow>, loaded: Loaded, mut diagnostics: Vec<Diagnostic>) -> Checked {
     sort(&mut diagnostics);
     // What belongs to every variant of a union is looked at once for each of them.
     diagnostics.dedup();
-    Checked { flows, diagnostics }
+    if diagnostics.iter().any(Diagnostic::is_error) {
+        flows.clear();
+    }
+    Checked { flows, files: loaded.files, diagnostics }
 }
 
 fn number(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// Parses the standard library and the files. The library is declared first but numbered last.
-fn parse_all(files: &[SourceFile], out: &mut Vec<Diagnostic>) -> Vec<Parsed> {
-    let library = prelude::FILES.iter().enumerate().map(|(at, (_, text))| {
-        let file = FileId(number(files.len() + at));
-        (file, Layer::Library, *text)
-    });
-    let own =
-        files.iter().enumerate().map(|(at, file)| (FileId(number(at)), Layer::Files, file.text.as_str()));
-    let mut all = Vec::new();
-    for (file, layer, text) in library.chain(own) {
-        let parsed = parse(file, text);
-        out.extend_from_slice(parsed.diagnostics());
-        let tree = parsed.file();
-        if let Some(edition) = tree.edition()
-            && edition.number() != Some(i64::from(EDITION))
-        {
-            let message = "this release does not know that edition";
-            let diagnostic = Diagnostic::error(codes::UNKNOWN_EDITION, file, edition.span(), message);
-            out.push(diagnostic.expected(format!("`edition {EDITION}`")));
-        }
-        all.push(Parsed { file, layer, tree });
-    }
-    all
-}
-
-fn lower(
-    texts: &Texts,
-    tables: &Tables,
-    attachments: &BTreeMap<String, String>,
-    book: &mut PlaceBook,
-    out: &mut Vec<Diagnostic>,
-) -> Program {
-    let mut program = Program { catalogues: catalogues::read(texts, attachments, out), ..Program::default() };
+fn lower(texts: &Texts, tables: &Tables, book: &mut PlaceBook, out: &mut Vec<Diagnostic>) -> Program {
+    let mut program = Program { catalogues: catalogues::read(texts, out), ..Program::default() };
     defs::types(tables, &mut program, out);
     defs::functions(texts, tables, &mut program, out);
     defs::retries(texts, tables, &mut program, out);
@@ -162,27 +116,46 @@ fn lower(
     program
 }
 
+/// The machines of the flows of the first `given` files.
 fn link_all(
+    given: usize,
     files: &[SourceFile],
     texts: &Texts,
     tables: &Tables,
     program: &Program,
     book: &PlaceBook,
+    out: &mut Vec<Diagnostic>,
 ) -> Vec<CheckedFlow> {
     let sources: Vec<(SourceFile, LineIndex)> =
         files.iter().map(|file| (file.clone(), LineIndex::new(&file.text))).collect();
     let mut all = Vec::new();
     for (at, (file, _)) in texts.flows.iter().enumerate() {
-        if tables.layer_of(*file) == Layer::Library {
+        if file.0 as usize >= given {
             continue;
         }
-        let machine = link(program, EDITION, FlowIx(number(at)));
+        let (machine, flows) = link(program, EDITION, FlowIx(number(at)));
+        refuse_namesakes(tables, &flows, out);
         let root = machine.root();
         let (name, version) = (root.name.clone(), root.version);
-        let places = places(tables, program, book, &machine, &sources);
+        let places = places(tables, program, book, &flows, &sources);
         all.push(CheckedFlow { name, version, machine, places });
     }
     all
+}
+
+/// Reports two flows of one name within one machine: its runs and pictures tell them apart by their names.
+fn refuse_namesakes(tables: &Tables, flows: &[FlowIx], out: &mut Vec<Diagnostic>) {
+    let mut seen: BTreeMap<&str, Spot> = BTreeMap::new();
+    for signature in flows.iter().map(|ix| &tables.flows[ix.at()]) {
+        let spot = signature.spot;
+        let Some(first) = seen.insert(&signature.name, spot) else { continue };
+        let message = format!("another flow `{}` runs beside this one", signature.name);
+        let mut diagnostic = Diagnostic::error(codes::DUPLICATE, spot.file, spot.span, message);
+        diagnostic = diagnostic.hint("flows that run within one another are told apart by their names");
+        let message = "it is declared here".to_owned();
+        diagnostic.related.push(Related { file: first.file, span: first.span, message });
+        out.push(diagnostic);
+    }
 }
 
 /// The parts of the flows of a machine.
@@ -190,17 +163,16 @@ fn places(
     tables: &Tables,
     program: &Program,
     book: &PlaceBook,
-    machine: &Machine,
+    flows: &[FlowIx],
     sources: &[(SourceFile, LineIndex)],
 ) -> Places {
+    let mut flows = flows.to_vec();
+    flows.sort_unstable();
     let mut entries = Vec::new();
-    for (at, signature) in tables.flows.iter().enumerate() {
-        if !machine.flows.iter().any(|flow| flow.name == signature.name) {
-            continue;
-        }
-        let states = &program.flows[at].states;
+    for ix in flows {
+        let states = &program.flows[ix.at()].states;
         let name_of = |state: crate::machine::StateIx| states[state.at()].name.clone();
-        entries.extend(book.entries_of(FlowIx(number(at)), &signature.name, name_of, sources));
+        entries.extend(book.entries_of(ix, &tables.flows[ix.at()].name, name_of, sources));
     }
     Places { entries }
 }

@@ -5,6 +5,7 @@
 
 mod check;
 pub mod diag;
+mod files;
 pub mod graph;
 pub mod limits;
 mod lower;
@@ -14,6 +15,7 @@ mod prelude;
 mod schema;
 pub mod syntax;
 
-pub use check::{Checked, CheckedFlow, SourceFile, check, used_files};
+pub use check::{Checked, CheckedFlow, check};
+pub use files::{SourceFile, gather, used_files};
 pub use places::{PlaceEntry, PlaceLine, Places};
 pub use schema::{schema, schema_of_fields};

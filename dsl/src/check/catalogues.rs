@@ -8,15 +8,14 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::declare::Texts;
+use super::declare::{CatalogueText, Texts};
+use crate::diag::Diagnostic;
 use crate::diag::catalogue::names;
-use crate::diag::{Diagnostic, FileId, TextSpan};
 use crate::machine::{Catalogue, Permission, Tool, ToolEffect};
-use crate::syntax::ast::{self, AstNode as _};
 
 /// A catalogue file.
 #[derive(Deserialize)]
-struct CatalogueText {
+struct CatalogueJson {
     tools: Vec<ToolText>,
 }
 
@@ -42,43 +41,31 @@ fn ask() -> Permission {
 }
 
 /// Reads all catalogues, in the order of their declarations.
-pub(crate) fn read(
-    texts: &Texts,
-    attachments: &BTreeMap<String, String>,
-    out: &mut Vec<Diagnostic>,
-) -> Vec<Catalogue> {
-    texts.catalogues.iter().map(|(file, text)| read_one(*file, text, attachments, out)).collect()
+pub(crate) fn read(texts: &Texts, out: &mut Vec<Diagnostic>) -> Vec<Catalogue> {
+    texts.catalogues.iter().map(|text| read_one(text, out)).collect()
 }
 
-fn read_one(
-    file: FileId,
-    text: &ast::Use,
-    attachments: &BTreeMap<String, String>,
-    out: &mut Vec<Diagnostic>,
-) -> Catalogue {
-    let name = text.name().map(|name| name.text()).unwrap_or_default();
-    let span = text.path().map_or_else(|| text.span(), |path| path.span());
-    let path = text.path().and_then(|path| path.plain());
-    let found = match path.as_ref().and_then(|path| attachments.get(path)) {
+fn read_one(text: &CatalogueText, out: &mut Vec<Diagnostic>) -> Catalogue {
+    let found = match &text.text {
         None => Err("there is no such file".to_owned()),
         Some(json) => tools(json),
     };
     let tools = found.unwrap_or_else(|why| {
-        out.push(bad(file, span, path.as_deref().unwrap_or_default(), &why));
+        out.push(bad(text, &why));
         Vec::new()
     });
-    Catalogue { name, tools }
+    Catalogue { name: text.name.clone(), tools }
 }
 
-fn bad(file: FileId, span: TextSpan, path: &str, why: &str) -> Diagnostic {
-    let message = format!("the catalogue `{path}` cannot be used: {why}");
+fn bad(text: &CatalogueText, why: &str) -> Diagnostic {
+    let message = format!("the catalogue `{}` cannot be used: {why}", text.key);
     let expected =
         r#"`{"tools": [{"name": …, "description": …, "input": {…}, "effect": …, "permission": …}]}`"#;
-    Diagnostic::error(names::BAD_CATALOGUE, file, span, message).expected(expected)
+    Diagnostic::error(names::BAD_CATALOGUE, text.spot.file, text.spot.span, message).expected(expected)
 }
 
 fn tools(json: &str) -> Result<Vec<Tool>, String> {
-    let text: CatalogueText = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let text: CatalogueJson = serde_json::from_str(json).map_err(|error| error.to_string())?;
     let mut tools: Vec<Tool> = Vec::new();
     for tool in text.tools {
         if tool.name.is_empty() {

@@ -3,6 +3,7 @@
 //! Leaves their types to `check::signatures`. Invariant: a declaration keeps the place in its table that its name leads to, and
 //! the second of two equal names is reported and left out.
 
+use super::load::{CatalogueFile, Parsed};
 use super::tables::{
     ActivitySig, FlowSig, FunctionSig, Layer, LowerName, Shape, Spot, Tables, TypeSig, UpperName,
 };
@@ -13,14 +14,6 @@ use crate::lower::builtins;
 use crate::machine::{ActivityIx, CatalogueIx, FlowIx, FunctionIx, RetryIx, TypeIx};
 use crate::syntax::ast::{self, AstNode as _};
 
-/// A file with its syntax tree.
-#[derive(Debug)]
-pub(crate) struct Parsed {
-    pub(crate) file: FileId,
-    pub(crate) layer: Layer,
-    pub(crate) tree: ast::File,
-}
-
 /// A named type as it is written.
 #[derive(Debug)]
 pub(crate) enum TypeText {
@@ -28,6 +21,17 @@ pub(crate) enum TypeText {
     Error(ast::ErrorDecl),
     /// The variants after a flow's `->`.
     Result(ast::FlowResult),
+}
+
+/// A tool catalogue as it was found.
+#[derive(Debug)]
+pub(crate) struct CatalogueText {
+    pub(crate) name: String,
+    /// What tells its file from others.
+    pub(crate) key: String,
+    pub(crate) text: Option<String>,
+    /// Where its path stands.
+    pub(crate) spot: Spot,
 }
 
 /// The texts of all declarations, each at the index of its table.
@@ -38,7 +42,7 @@ pub(crate) struct Texts {
     pub(crate) functions: Vec<(FileId, ast::FnDecl)>,
     pub(crate) flows: Vec<(FileId, ast::Flow)>,
     pub(crate) retries: Vec<(FileId, ast::RetryDecl)>,
-    pub(crate) catalogues: Vec<(FileId, ast::Use)>,
+    pub(crate) catalogues: Vec<CatalogueText>,
     pub(crate) migrations: Vec<(FileId, ast::Migrate)>,
     pub(crate) tests: Vec<(FileId, ast::Test)>,
 }
@@ -47,7 +51,7 @@ pub(crate) struct Texts {
 pub(crate) fn declare(files: &[Parsed], tables: &mut Tables, out: &mut Vec<Diagnostic>) -> Texts {
     let mut declarer = Declarer { tables, out, texts: Texts::default() };
     for parsed in files {
-        parsed.tree.uses().for_each(|one| declarer.catalogue(parsed, one));
+        parsed.catalogues.iter().for_each(|(one, found)| declarer.catalogue(parsed, one, found));
         parsed.tree.decls().for_each(|decl| declarer.decl(parsed, decl));
     }
     declarer.texts
@@ -104,13 +108,14 @@ impl Declarer<'_> {
     fn retry(&mut self, parsed: &Parsed, decl: ast::RetryDecl) {
         let Some(name) = decl.name() else { return };
         let spot = Spot { file: parsed.file, span: name.span() };
-        if let Some((_, first)) = self.tables.retries.get(&name.text()) {
+        let key = (parsed.layer, name.text());
+        if let Some((_, first)) = self.tables.retries.get(&key) {
             let first = *first;
             self.report_taken(&name, spot, Some(first));
             return;
         }
         let ix = RetryIx(index(self.texts.retries.len()));
-        self.tables.retries.insert(name.text(), (ix, spot));
+        self.tables.retries.insert(key, (ix, spot));
         self.texts.retries.push((parsed.file, decl));
     }
 
@@ -170,19 +175,26 @@ impl Declarer<'_> {
         self.texts.flows.push((parsed.file, decl));
     }
 
-    fn catalogue(&mut self, parsed: &Parsed, one: ast::Use) {
+    fn catalogue(&mut self, parsed: &Parsed, one: &ast::Use, found: &CatalogueFile) {
         let Some(name) = one.name() else { return };
+        let word = name.text();
         // Several files may use one catalogue under one name.
-        if let Some((LowerName::Catalogue(ix), _)) = self.tables.lower.get(&(parsed.layer, name.text())) {
-            let path = |one: &ast::Use| one.path().and_then(|path| path.plain());
-            if path(&self.texts.catalogues[ix.at()].1) == path(&one) {
-                return;
-            }
+        let known =
+            self.texts.catalogues.iter().position(|known| known.name == word && known.key == found.key);
+        let ix = CatalogueIx(index(known.unwrap_or(self.texts.catalogues.len())));
+        let stands_for = LowerName::Catalogue(ix);
+        let is_again = known.is_some() && self.tables.lower(parsed.layer, &word) == Some(stands_for);
+        if is_again || !self.take_lower(parsed, &name, stands_for) || known.is_some() {
+            return;
         }
-        let ix = CatalogueIx(index(self.texts.catalogues.len()));
-        if self.take_lower(parsed, &name, LowerName::Catalogue(ix)) {
-            self.texts.catalogues.push((parsed.file, one));
-        }
+        let path = one.path();
+        let span = path.as_ref().map_or_else(|| one.span(), |path| path.span());
+        self.texts.catalogues.push(CatalogueText {
+            name: word,
+            key: found.key.clone(),
+            text: found.text.clone(),
+            spot: Spot { file: parsed.file, span },
+        });
     }
 
     fn take_upper(&mut self, parsed: &Parsed, name: &ast::Name, stands_for: UpperName) -> bool {

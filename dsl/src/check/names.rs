@@ -81,8 +81,10 @@ impl Scope<'_> {
         let habit = usual.iter().find(|(habit, _)| *habit == word).map(|(_, ours)| *ours);
         let built_in =
             || closest(&word, Ty::scalar_words().chain(GENERIC.iter().copied()).chain(["Problem"]));
-        let near =
-            habit.or_else(|| self.tables.near_upper(&word, |_| true)).or_else(built_in).map(str::to_owned);
+        let near = habit
+            .or_else(|| self.tables.near_upper(self.layer, &word, |_| true))
+            .or_else(built_in)
+            .map(str::to_owned);
         let message = format!("there is no type `{word}`");
         self.report_unknown(names::UNKNOWN_TYPE, name.span(), message, near.as_deref());
     }
@@ -156,7 +158,7 @@ impl Scope<'_> {
         if found.is_none() {
             let tables = self.tables;
             let is_error = |found| matches!(found, UpperName::Type(ix) if tables.is_error(ix));
-            let near = tables.near_upper(&word, is_error).map(str::to_owned);
+            let near = tables.near_upper(self.layer, &word, is_error).map(str::to_owned);
             let message = format!("there is no error `{word}`");
             self.report_unknown(names::UNKNOWN_ERROR, name.span(), message, near.as_deref());
         }

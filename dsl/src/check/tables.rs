@@ -2,7 +2,7 @@
 //!
 //! Leaves bodies to `lower`. Invariant: an index given out here is the index of the definition in the program's tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::ty::Ty;
 use crate::diag::{FileId, TextSpan, closest};
@@ -105,11 +105,12 @@ pub(crate) enum LowerName {
     Catalogue(CatalogueIx),
 }
 
-/// Who asks for a name: the files see the standard library, which sees only itself.
+/// Whose names are in sight: those of one file, imported ones among them, and beneath them those of the prelude, which sees only
+/// itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Layer {
     Library,
-    Files,
+    File(FileId),
 }
 
 /// All declarations.
@@ -121,8 +122,8 @@ pub(crate) struct Tables {
     pub(crate) flows: Vec<FlowSig>,
     pub(crate) upper: BTreeMap<(Layer, String), (UpperName, Spot)>,
     pub(crate) lower: BTreeMap<(Layer, String), (LowerName, Spot)>,
-    pub(crate) retries: BTreeMap<String, (RetryIx, Spot)>,
-    /// The number of the first file of the standard library.
+    pub(crate) retries: BTreeMap<(Layer, String), (RetryIx, Spot)>,
+    /// The number of the first file of the prelude.
     pub(crate) library_from: u32,
 }
 
@@ -148,38 +149,65 @@ impl Tables {
         matches!(self.types[ix.at()].shape, Shape::Error(_))
     }
 
-    /// The nearest declared name with a capital that `wanted` accepts.
-    pub(crate) fn near_upper(&self, name: &str, wanted: impl Fn(UpperName) -> bool) -> Option<&str> {
-        let names =
-            self.upper.iter().filter(|(_, (found, _))| wanted(*found)).map(|((_, name), _)| name.as_str());
-        closest(name, names)
+    pub(crate) fn retry(&self, layer: Layer, name: &str) -> Option<RetryIx> {
+        self.retries.get(&(layer, name.to_owned())).map(|(found, _)| *found)
     }
 
-    /// The nearest declared name in lower case that `wanted` accepts.
-    pub(crate) fn near_lower(&self, name: &str, wanted: impl Fn(LowerName) -> bool) -> Option<&str> {
-        let names =
-            self.lower.iter().filter(|(_, (found, _))| wanted(*found)).map(|((_, name), _)| name.as_str());
-        closest(name, names)
+    /// The nearest name in sight with a capital that `wanted` accepts.
+    pub(crate) fn near_upper(
+        &self,
+        layer: Layer,
+        name: &str,
+        wanted: impl Fn(UpperName) -> bool,
+    ) -> Option<&str> {
+        closest(name, in_sight(&self.upper, layer).filter(|(_, found)| wanted(*found)).map(|(name, _)| name))
+    }
+
+    /// The nearest name in sight in lower case that `wanted` accepts.
+    pub(crate) fn near_lower(
+        &self,
+        layer: Layer,
+        name: &str,
+        wanted: impl Fn(LowerName) -> bool,
+    ) -> Option<&str> {
+        closest(name, in_sight(&self.lower, layer).filter(|(_, found)| wanted(*found)).map(|(name, _)| name))
+    }
+
+    /// The nearest retry policy in sight.
+    pub(crate) fn near_retry(&self, layer: Layer, name: &str) -> Option<&str> {
+        closest(name, in_sight(&self.retries, layer).map(|(name, _)| name))
+    }
+
+    /// The types in sight: those with a name, and what flows in sight give.
+    fn types_in_sight(&self, layer: Layer) -> BTreeSet<TypeIx> {
+        let own_result = |ix: FlowIx| match self.flows[ix.at()].result {
+            // A result that is spelt out after the arrow is declared where the flow is.
+            Ty::Named(result) if self.types[result.at()].spot == self.flows[ix.at()].spot => Some(result),
+            _ => None,
+        };
+        in_sight(&self.upper, layer)
+            .filter_map(|(_, found)| match found {
+                UpperName::Type(ix) => Some(ix),
+                UpperName::Flow(ix) => own_result(ix),
+            })
+            .collect()
     }
 
     /// The unions in sight that have a variant of this name, with its position.
     pub(crate) fn unions_with(&self, layer: Layer, variant: &str) -> Vec<(TypeIx, usize)> {
         let mut found = Vec::new();
-        for (at, def) in self.types.iter().enumerate() {
-            let in_sight = layer == Layer::Files || self.layer_of(def.spot.file) == Layer::Library;
-            let Shape::Union(variants) = &def.shape else { continue };
-            let position = variants.iter().position(|one| one.name == variant);
-            if let (true, Some(position)) = (in_sight, position) {
-                found.push((TypeIx(u32::try_from(at).unwrap_or(u32::MAX)), position));
-            }
+        for ix in self.types_in_sight(layer) {
+            let Shape::Union(variants) = &self.types[ix.at()].shape else { continue };
+            found.extend(variants.iter().position(|one| one.name == variant).map(|at| (ix, at)));
         }
         found
     }
 
     /// The nearest name that builds a value.
-    pub(crate) fn near_constructor(&self, name: &str) -> Option<&str> {
+    pub(crate) fn near_constructor(&self, layer: Layer, name: &str) -> Option<&str> {
         let mut known = Vec::new();
-        for def in &self.types {
+        for ix in self.types_in_sight(layer) {
+            let def = &self.types[ix.at()];
             match &def.shape {
                 Shape::Record(_) | Shape::Error(_) => known.push(def.name.as_str()),
                 Shape::Union(variants) => known.extend(variants.iter().map(|one| one.name.as_str())),
@@ -188,9 +216,9 @@ impl Tables {
         closest(name, known)
     }
 
-    /// Which layer a file belongs to: the standard library's files are numbered after all others.
+    /// Which layer a file belongs to: the prelude's files are numbered after all others.
     pub(crate) fn layer_of(&self, file: FileId) -> Layer {
-        if file.0 >= self.library_from { Layer::Library } else { Layer::Files }
+        if file.0 >= self.library_from { Layer::Library } else { Layer::File(file) }
     }
 
     /// A type of the standard library.
@@ -354,6 +382,15 @@ impl Tables {
             _ => None,
         }
     }
+}
+
+/// The names that a layer sees, with what they stand for.
+fn in_sight<T: Copy>(
+    names: &BTreeMap<(Layer, String), (T, Spot)>,
+    layer: Layer,
+) -> impl Iterator<Item = (&str, T)> {
+    let seen = names.iter().filter(move |((of, _), _)| *of == layer || *of == Layer::Library);
+    seen.map(|((_, name), (found, _))| (name.as_str(), *found))
 }
 
 /// The fields of `Problem`, in declared order.

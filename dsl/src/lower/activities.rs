@@ -148,10 +148,9 @@ impl Scope<'_> {
 
     fn retry_named(&mut self, name: &ast::NameRef) -> Option<RetryIx> {
         let word = name.text();
-        let found = self.tables.retries.get(&word).map(|(ix, _)| *ix);
+        let found = self.tables.retry(self.layer, &word);
         if found.is_none() {
-            let near = crate::diag::closest(&word, self.tables.retries.keys().map(String::as_str))
-                .map(str::to_owned);
+            let near = self.tables.near_retry(self.layer, &word).map(str::to_owned);
             let message = format!("there is no retry policy `{word}`");
             self.report_unknown(names::UNKNOWN_DECLARATION, name.span(), message, near.as_deref());
         }
@@ -172,7 +171,9 @@ impl Scope<'_> {
                 None
             }
             Some(LowerName::Catalogue(_)) | None => {
-                let near = self.tables.near_lower(&word, |found| matches!(found, LowerName::Activity(_)));
+                let near = self
+                    .tables
+                    .near_lower(self.layer, &word, |found| matches!(found, LowerName::Activity(_)));
                 let near = near.map(str::to_owned);
                 let message = format!("there is no activity `{word}`");
                 self.report_unknown(names::UNKNOWN_DECLARATION, name.span(), message, near.as_deref());
@@ -206,7 +207,7 @@ impl Scope<'_> {
         }
         let near = self
             .tables
-            .near_lower(&word, |found| matches!(found, LowerName::Catalogue(_)))
+            .near_lower(self.layer, &word, |found| matches!(found, LowerName::Catalogue(_)))
             .map(str::to_owned);
         let message = format!("there is no catalogue `{word}`");
         self.report_unknown(names::UNKNOWN_DECLARATION, name.span(), message, near.as_deref());

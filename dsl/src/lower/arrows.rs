@@ -254,7 +254,7 @@ impl Scope<'_> {
             Some(UpperName::Type(_)) | None => {
                 let near = self
                     .tables
-                    .near_upper(&word, |found| matches!(found, UpperName::Flow(_)))
+                    .near_upper(self.layer, &word, |found| matches!(found, UpperName::Flow(_)))
                     .map(str::to_owned);
                 let message = format!("there is no flow `{word}`");
                 self.report_unknown(names::UNKNOWN_DECLARATION, name.span(), message, near.as_deref());

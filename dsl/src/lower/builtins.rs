@@ -76,7 +76,7 @@ impl Scope<'_> {
         let builtin = crate::diag::closest(&word, known);
         let near = builtin.or_else(|| {
             let is_function = |found| matches!(found, crate::check::tables::LowerName::Function(_));
-            self.tables.near_lower(&word, is_function)
+            self.tables.near_lower(self.layer, &word, is_function)
         });
         let near = near.map(str::to_owned);
         let message = format!("there is no function `{word}`");

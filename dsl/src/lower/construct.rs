@@ -89,7 +89,7 @@ impl Scope<'_> {
             None if owner == "Verdict" => Ty::Verdict(Box::new(Ty::Unknown)),
             None if owner == "Ended" => Ty::Ended(Box::new(Ty::Unknown)),
             None => {
-                let near = self.tables.near_upper(&owner, |_| true).map(str::to_owned);
+                let near = self.tables.near_upper(self.layer, &owner, |_| true).map(str::to_owned);
                 let message = format!("there is no type `{owner}`");
                 self.report_unknown(names::UNKNOWN_TYPE, qualifier.span(), message, near.as_deref());
                 return None;
@@ -155,7 +155,7 @@ impl Scope<'_> {
                 self.in_type(&Ty::Verdict(Box::new(Ty::Unknown)), &word)
             }
             ([], _) => {
-                let known = self.tables.near_constructor(&word).map(str::to_owned);
+                let known = self.tables.near_constructor(self.layer, &word).map(str::to_owned);
                 let message = format!("there is no record, variant or error `{word}`");
                 self.report_unknown(names::UNKNOWN_TYPE, name.span(), message, known.as_deref());
                 None

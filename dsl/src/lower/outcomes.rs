@@ -176,7 +176,10 @@ impl Scope<'_> {
             return Some(*outcome);
         }
         let message = cx.names.message(&word).map(Outcome::Message);
-        let error = self.tables.error(self.layer, &word).map(Outcome::Error);
+        // What an effect can lead to needs no name in sight: the effect brings it along.
+        let brought = |outcome: &&Outcome| matches!(outcome, Outcome::Error(ix) if self.tables.types[ix.at()].name == word);
+        let brought = info.and_then(|info| info.possible.iter().find(brought)).copied();
+        let error = brought.or_else(|| self.tables.error(self.layer, &word).map(Outcome::Error));
         // A message and an error may have one name; what the effect can lead to decides.
         let possible = |outcome: &Outcome| info.is_some_and(|info| info.possible.contains(outcome));
         let found = error.filter(possible).or(message).or(error);
@@ -187,7 +190,7 @@ impl Scope<'_> {
             let tables = self.tables;
             let is_error =
                 |found| matches!(found, crate::check::tables::UpperName::Type(ix) if tables.is_error(ix));
-            let near = near.or_else(|| tables.near_upper(&word, is_error).map(str::to_owned));
+            let near = near.or_else(|| tables.near_upper(self.layer, &word, is_error).map(str::to_owned));
             let text = format!("there is no outcome, error or message `{word}`");
             self.report_unknown(names::UNKNOWN_ERROR, name.span(), text, near.as_deref());
         }

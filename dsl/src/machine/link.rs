@@ -79,8 +79,8 @@ impl Linker {
     }
 }
 
-/// Returns the machine of the flow at `root`.
-pub(crate) fn link(program: &Program, edition: u32, root: FlowIx) -> Machine {
+/// Returns the machine of the flow at `root`, and which flow of the program each of its flows is.
+pub(crate) fn link(program: &Program, edition: u32, root: FlowIx) -> (Machine, Vec<FlowIx>) {
     let mut machine = Machine {
         format: FORMAT,
         edition,
@@ -101,7 +101,16 @@ pub(crate) fn link(program: &Program, edition: u32, root: FlowIx) -> Machine {
         next += 1;
         add(program, &mut machine, &mut linker, pending);
     }
-    machine
+    let flows = linker.pending.iter().filter_map(|pending| match pending {
+        Pending::Flow(old) => Some(FlowIx(*old)),
+        Pending::Activity(_)
+        | Pending::Function(_)
+        | Pending::Retry(_)
+        | Pending::Type(_)
+        | Pending::Catalogue(_) => None,
+    });
+    let flows = flows.collect();
+    (machine, flows)
 }
 
 impl Machine {
@@ -113,7 +122,7 @@ impl Machine {
         let Machine { format: _, edition, root: _, flows, activities, functions, retries, types, catalogues } =
             self.clone();
         let program = Program { flows, activities, functions, retries, types, catalogues };
-        link(&program, edition, flow)
+        link(&program, edition, flow).0
     }
 }
 

@@ -28,6 +28,14 @@ pub const AMBIGUOUS_VARIANT: Code = Code(209);
 pub const UNKNOWN_EDITION: Code = Code(210);
 /// A tool catalogue that cannot be read.
 pub const BAD_CATALOGUE: Code = Code(211);
+/// A file that cannot be used.
+pub const BAD_IMPORT: Code = Code(212);
+/// A name that the other file does not declare.
+pub const UNKNOWN_IMPORT: Code = Code(213);
+/// Files that use each other.
+pub const IMPORT_RING: Code = Code(214);
+/// An import that nobody needs.
+pub const UNUSED_IMPORT: Code = Code(215);
 
 /// What the codes mean.
 pub const ENTRIES: &[Entry] = &[
@@ -39,12 +47,12 @@ pub const ENTRIES: &[Entry] = &[
     Entry {
         code: DUPLICATE,
         title: "declared twice",
-        explanation: "One name means one thing. All files that are checked together share their names, and the types of the standard library are taken too.",
+        explanation: "One name means one thing in a file, and the types of the prelude are taken too. Within one machine the names of flows differ, since they tell what a run is doing.",
     },
     Entry {
         code: UNKNOWN_TYPE,
         title: "unknown type",
-        explanation: "Types are the built-in ones, those of the standard library, those declared in the files, and the results of flows under the flow's name.",
+        explanation: "Types are the built-in ones, those of the prelude, those that the file declares or imports, and the results of flows under the flow's name.",
     },
     Entry {
         code: UNKNOWN_ERROR,
@@ -85,5 +93,25 @@ pub const ENTRIES: &[Entry] = &[
         code: BAD_CATALOGUE,
         title: "bad tool catalogue",
         explanation: "A catalogue is a JSON file `{\"tools\": [{\"name\", \"description\", \"input\", \"effect\", \"permission\"}]}`: `input` is a JSON Schema, `effect` is `pure`, `idempotent` or `once` (the default), `permission` is `allow` or `ask` (the default).",
+    },
+    Entry {
+        code: BAD_IMPORT,
+        title: "bad import",
+        explanation: "`use \"lib/refunds.flow\" { Refund, refund_card }` names a file by its path relative to the file that it stands in, with `/` between the parts. `use std \"agents\" { Agent }` names a part of the standard library.",
+    },
+    Entry {
+        code: UNKNOWN_IMPORT,
+        title: "unknown import",
+        explanation: "Types, errors, retry policies, activities, functions and flows that a file declares can be imported from it; what it imports itself is imported from where it is declared, and a tool catalogue is named by `use tools`.",
+    },
+    Entry {
+        code: IMPORT_RING,
+        title: "files in a ring",
+        explanation: "Files do not use each other in a ring. Put what both need into a file of its own.",
+    },
+    Entry {
+        code: UNUSED_IMPORT,
+        title: "unused import",
+        explanation: "What an imported declaration needs comes along by itself, so only names that stand in the file are imported.",
     },
 ];

@@ -4,7 +4,7 @@
 
 use super::{
     Activity, Assign, Ast, AstNode, Expr, Field, FieldList, Flow, Name, NameRef, Param, ParamList, Place,
-    RetryDecl, SetAct, StringExpr, SyntaxKind, SyntaxNode, Test, Type, Variant, child, children, token,
+    RetryDecl, SetAct, StringExpr, SyntaxKind, SyntaxNode, Test, Type, Variant, child, children, has_word, token,
 };
 
 /// A whole file.
@@ -13,6 +13,8 @@ pub type File = Ast<{ SyntaxKind::File as u16 }>;
 pub type Edition = Ast<{ SyntaxKind::Edition as u16 }>;
 /// `use tools "dev.tools.json" as dev`.
 pub type Use = Ast<{ SyntaxKind::Use as u16 }>;
+/// `use "refunds.flow" { Refund, refund_card }` or `use std "agents" { Agent }`.
+pub type Import = Ast<{ SyntaxKind::Import as u16 }>;
 /// `type T { … }` or `type T = A | B`.
 pub type TypeDecl = Ast<{ SyntaxKind::TypeDecl as u16 }>;
 /// `error E { … }`.
@@ -83,6 +85,11 @@ impl File {
         children(self)
     }
 
+    /// What is used of other files.
+    pub fn imports(&self) -> impl Iterator<Item = Import> + use<> {
+        children(self)
+    }
+
     /// The declarations.
     pub fn decls(&self) -> impl Iterator<Item = Decl> + use<> {
         children(self)
@@ -105,6 +112,23 @@ impl Use {
     /// The name in this file.
     pub fn name(&self) -> Option<Name> {
         child(self)
+    }
+}
+
+impl Import {
+    /// Whether it names a part of the standard library and not a file.
+    pub fn is_std(&self) -> bool {
+        has_word(self, "std")
+    }
+
+    /// The file or the part of the standard library.
+    pub fn path(&self) -> Option<StringExpr> {
+        child(self)
+    }
+
+    /// The names that are brought in.
+    pub fn names(&self) -> impl Iterator<Item = NameRef> + use<> {
+        children(self)
     }
 }
 

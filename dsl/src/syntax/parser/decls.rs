@@ -1,8 +1,9 @@
-//! Editions, catalogues, types, errors, functions, migrations.
+//! Editions, catalogues, imports, types, errors, functions, migrations.
 //!
 //! Leaves activities, flows and tests to their files. Invariant: called only where `at_decl` holds.
 
 use super::Parser;
+use super::recover::Items;
 use crate::diag::catalogue::syntax as code;
 use crate::syntax::kind::SyntaxKind;
 
@@ -29,6 +30,26 @@ impl Parser<'_> {
             p.expect_word("as");
             p.variable("a catalogue");
         });
+    }
+
+    /// `import ::= "use" "std"? STRING "{" (name ("," name)* ","?)? "}"`
+    pub(super) fn import(&mut self) {
+        self.node(SyntaxKind::Import, |p| {
+            p.bump();
+            p.eat_word("std");
+            p.string_or_missing("the file in quotes");
+            if !p.at(SyntaxKind::LBrace) {
+                return p.missing("the names that are used, `{ A, b }`");
+            }
+            p.list(SyntaxKind::LBrace, Items::Named("a name"), Self::imported_name);
+        });
+    }
+
+    fn imported_name(&mut self) {
+        if matches!(self.kind(), SyntaxKind::Lower | SyntaxKind::Upper) {
+            return self.node(SyntaxKind::NameRef, Self::bump);
+        }
+        self.missing("a name");
     }
 
     /// `typedecl ::= "type" UNAME fields | "type" UNAME ("with" fields)? "=" variant ("|" variant)*`

@@ -13,7 +13,7 @@ const DECLARATIONS: &str =
     "a declaration: `type`, `error`, `retry`, `activity`, `fn`, `flow`, `saga flow`, `migrate` or `test`";
 
 impl Parser<'_> {
-    /// `file ::= edition? use* decl*`
+    /// `file ::= edition? (use | import)* decl*`
     pub(super) fn file(&mut self) {
         self.node(SyntaxKind::File, |p| {
             let mut after_orphan = false;
@@ -44,7 +44,11 @@ impl Parser<'_> {
             "retry" => next == SyntaxKind::Upper && self.nth(2) == SyntaxKind::LBrace,
             "activity" | "fn" => next == SyntaxKind::Lower && self.nth(2) == SyntaxKind::LParen,
             "saga" => self.nth_word(1, "flow"),
-            "use" => self.nth_word(1, "tools"),
+            "use" => {
+                next == SyntaxKind::StringOpen
+                    || self.nth_word(1, "tools")
+                    || (self.nth_word(1, "std") && self.nth(2) == SyntaxKind::StringOpen)
+            }
             "edition" => next == SyntaxKind::Int,
             "test" => next == SyntaxKind::StringOpen,
             _ => false,
@@ -86,7 +90,8 @@ impl Parser<'_> {
     fn decl_of(&mut self, word: &str) {
         match word {
             "edition" => self.edition(),
-            "use" => self.use_tools(),
+            "use" if self.nth_word(1, "tools") => self.use_tools(),
+            "use" => self.import(),
             "type" => self.type_decl(),
             "error" => self.error_decl(),
             "retry" => self.retry_decl(),
