@@ -73,9 +73,9 @@ pub fn check(files: &[SourceFile], attachments: &BTreeMap<String, String>) -> Ch
     let program = lower(&texts, &tables, &mut book, &mut out);
     let mut flows = Vec::new();
     if !out.iter().any(Diagnostic::is_error) {
-        flows = link_all(files.len(), &loaded.files, &texts, &tables, &program, &book, &mut out);
+        flows = link_all(&loaded, &texts, &tables, &program, &book, &mut out);
     }
-    imports::suggest(&loaded, files.len(), &mut out);
+    imports::suggest(&loaded, &mut out);
     finished(flows, loaded, out)
 }
 
@@ -116,10 +116,9 @@ fn lower(texts: &Texts, tables: &Tables, book: &mut PlaceBook, out: &mut Vec<Dia
     program
 }
 
-/// The machines of the flows of the first `given` files.
+/// The machines of the flows of the given files.
 fn link_all(
-    given: usize,
-    files: &[SourceFile],
+    loaded: &Loaded,
     texts: &Texts,
     tables: &Tables,
     program: &Program,
@@ -127,10 +126,10 @@ fn link_all(
     out: &mut Vec<Diagnostic>,
 ) -> Vec<CheckedFlow> {
     let sources: Vec<(SourceFile, LineIndex)> =
-        files.iter().map(|file| (file.clone(), LineIndex::new(&file.text))).collect();
+        loaded.files.iter().map(|file| (file.clone(), LineIndex::new(&file.text))).collect();
     let mut all = Vec::new();
     for (at, (file, _)) in texts.flows.iter().enumerate() {
-        if file.0 as usize >= given {
+        if file.0 as usize >= loaded.given {
             continue;
         }
         let (machine, flows) = link(program, EDITION, FlowIx(number(at)));

@@ -3,7 +3,7 @@
 //! A path in a `use` is relative to the file that it stands in. Leaves reading files to the callers. Invariant: where a path leads
 //! follows from the two texts alone, so a program means the same on a disk and in a request.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diag::FileId;
 use crate::syntax::parse;
@@ -60,6 +60,20 @@ pub fn gather(
         }
     }
     found
+}
+
+/// Parts files into those to check, which no other one uses, and the texts of the rest by their paths.
+#[must_use]
+pub fn part(files: Vec<SourceFile>) -> (Vec<SourceFile>, BTreeMap<String, String>) {
+    let is_flow = |file: &SourceFile| !file.name.ends_with(".json");
+    let used: BTreeSet<String> = files.iter().filter(|file| is_flow(file)).flat_map(used_files).collect();
+    let (mut roots, mut rest): (Vec<SourceFile>, Vec<SourceFile>) =
+        files.into_iter().partition(|file| is_flow(file) && !used.contains(&normal(&file.name)));
+    // Files that all use each other have no beginning; the checker says so of any of them.
+    if let (true, Some(at)) = (roots.is_empty(), rest.iter().position(is_flow)) {
+        roots.push(rest.remove(at));
+    }
+    (roots, rest.into_iter().map(|file| (file.name, file.text)).collect())
 }
 
 /// The files that a source file uses, and whether they are flow files.
@@ -127,6 +141,26 @@ mod tests {
         ] {
             assert_eq!(resolve(from, written), found.map(str::to_owned), "{written} in {from}");
         }
+    }
+
+    #[test]
+    fn files_that_others_use_are_not_checked_for_themselves() {
+        let names = |files: &[(&str, &str)]| {
+            let file =
+                |(name, text): &(&str, &str)| SourceFile { name: (*name).into(), text: (*text).into() };
+            let (roots, rest) = part(files.iter().map(file).collect());
+            let roots: Vec<String> = roots.into_iter().map(|file| file.name).collect();
+            format!("{} | {}", roots.join(" "), rest.into_keys().collect::<Vec<String>>().join(" "))
+        };
+        let uses = |path: &str| format!("use \"{path}\" {{ X }}");
+        let (b, c) = (uses("b.flow"), uses("../c.flow"));
+        assert_eq!(names(&[("a.flow", &b), ("./b.flow", ""), ("t.json", "{}")]), "a.flow | ./b.flow t.json");
+        assert_eq!(
+            names(&[("lib/a.flow", &c), ("c.flow", ""), ("d.flow", "")]),
+            "lib/a.flow d.flow | c.flow"
+        );
+        assert_eq!(names(&[("a.flow", &b), ("b.flow", &uses("a.flow"))]), "a.flow | b.flow");
+        assert_eq!(names(&[("t.json", "{}")]), " | t.json");
     }
 
     #[test]

@@ -16,6 +16,6 @@ mod schema;
 pub mod syntax;
 
 pub use check::{Checked, CheckedFlow, check};
-pub use files::{SourceFile, gather, used_files};
+pub use files::{SourceFile, gather, part, used_files};
 pub use places::{PlaceEntry, PlaceLine, Places};
 pub use schema::{schema, schema_of_fields};

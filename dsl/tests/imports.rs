@@ -1,6 +1,4 @@
 //! Programs of several files: what is deployed, what the hash counts, what the fixes do.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::collections::BTreeMap;
 
 use outlast_dsl::diag::{Colour, Sources, render};

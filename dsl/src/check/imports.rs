@@ -205,11 +205,11 @@ fn with_comma(name: &ast::NameRef) -> TextSpan {
 }
 
 /// Adds to each unknown name that another file or the standard library declares where it is, and the import that is missing.
-pub(crate) fn suggest(loaded: &Loaded, given: usize, out: &mut [Diagnostic]) {
+pub(crate) fn suggest(loaded: &Loaded, out: &mut [Diagnostic]) {
     let codes = [names::UNKNOWN_NAME, names::UNKNOWN_TYPE, names::UNKNOWN_ERROR, names::UNKNOWN_DECLARATION];
     for diagnostic in out.iter_mut().filter(|one| codes.contains(&one.code)) {
         let at = diagnostic.file.0 as usize;
-        if at >= given {
+        if at >= loaded.given {
             continue;
         }
         let word = diagnostic.span.of(&loaded.files[at].text).to_owned();

@@ -41,6 +41,8 @@ pub(crate) struct CatalogueFile {
 pub(crate) struct Loaded {
     /// By their numbers.
     pub(crate) files: Vec<SourceFile>,
+    /// How many of them were given; the others are only used.
+    pub(crate) given: usize,
     /// With the prelude, which is declared first.
     pub(crate) parsed: Vec<Parsed>,
 }
@@ -72,7 +74,7 @@ pub(crate) fn load(
         .map(|(at, text)| loader.parse(id(own.len() + at), Layer::Library, text))
         .collect();
     parsed.append(&mut own);
-    Loaded { files: loader.files, parsed }
+    Loaded { files: loader.files, given: given.len(), parsed }
 }
 
 struct Loader<'l> {

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use outlast_dsl::{CheckedFlow, SourceFile, check, used_files};
+use outlast_dsl::{Checked, CheckedFlow, SourceFile, check, gather};
 use outlast_protocol::requests::{Deploy, FileText};
 
 use crate::diagnostics::{self, Told};
@@ -29,7 +29,7 @@ pub(crate) struct FlowFile {
     pub(crate) name: String,
     /// Its text.
     pub(crate) text: String,
-    /// The files that it uses, by the name written there.
+    /// The files that it uses, directly or through others, by their paths.
     pub(crate) attachments: BTreeMap<String, String>,
     /// The scripted model that belongs to it.
     script: Option<Script>,
@@ -95,15 +95,9 @@ impl FlowFile {
     pub(crate) fn read(path: &Path) -> Result<FlowFile, Failure> {
         let name = path.display().to_string();
         let text = read_text(path)?;
-        let folder = path.parent().unwrap_or_else(|| Path::new(""));
         let source = SourceFile { name: name.clone(), text };
-        let mut attachments = BTreeMap::new();
-        for used in used_files(&source) {
-            // What is missing or unreadable is the checker's to say, with the place.
-            if let Ok(text) = read_text(&folder.join(&used)) {
-                attachments.insert(used, text);
-            }
-        }
+        // What is missing or unreadable is the checker's to say, with the place.
+        let attachments = gather(std::slice::from_ref(&source), |used| read_text(Path::new(used)).ok());
         let script = path.with_extension("script.json");
         let script = match script.is_file() {
             false => None,
@@ -114,10 +108,15 @@ impl FlowFile {
 
     /// Returns its flows if there is no error in it; tells what is to be said.
     pub(crate) fn checked(&self, told: Told) -> Result<Vec<CheckedFlow>, Failure> {
-        let source = SourceFile { name: self.name.clone(), text: self.text.clone() };
-        let checked = check(std::slice::from_ref(&source), &self.attachments);
-        let errors = diagnostics::tell(&[source], &checked.diagnostics, told);
+        let checked = self.check();
+        let errors = diagnostics::tell(&checked.files, &checked.diagnostics, told);
         if errors == 0 { Ok(checked.flows) } else { Err(Failure::silent(Exit::Usage)) }
+    }
+
+    /// Returns what checking it finds.
+    pub(crate) fn check(&self) -> Checked {
+        let source = SourceFile { name: self.name.clone(), text: self.text.clone() };
+        check(&[source], &self.attachments)
     }
 
     /// Returns the request that deploys it.

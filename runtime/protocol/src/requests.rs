@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Deploy {
-    /// Flow files, and the tool catalogues that they name.
+    /// Flow files, and the files that they use. The flows of those that no other one uses are deployed.
     pub files: Vec<FileText>,
     /// The environment profile of runs of these flows that name none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -18,7 +18,7 @@ pub struct Deploy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileText {
-    /// Its name, as `use tools "NAME"` writes it or as messages should show it.
+    /// Its path: other files are found from it, and messages show it.
     pub name: String,
     /// Its text.
     pub text: String,

@@ -2,12 +2,11 @@
 //!
 //! Leaves finding faults to the dsl. Invariant: a deployment is durable as a whole or not at all.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outlast_dsl::diag::{Diagnostic, Sources};
-use outlast_dsl::{Checked, SourceFile, check, used_files};
-use outlast_protocol::requests::{Deploy, FileText, FlowView};
+use outlast_dsl::{Checked, SourceFile, check, part};
+use outlast_protocol::requests::{Deploy, FlowView};
 use outlast_protocol::{ApiError, Code};
 
 use super::flows::Source;
@@ -31,22 +30,24 @@ pub enum DeployError {
 }
 
 impl Engine {
-    /// Checks and deploys flows; what is deployed stays in the store. Files that others name with `use tools` are taken as tool
-    /// catalogues, the rest as flow text.
+    /// Checks and deploys the flows of the files that no other file of the request uses; what is deployed stays in the store. Paths in
+    /// `use` lead from file to file by their names in the request.
     ///
     /// # Errors
     /// The diagnostics of the text, or what else went wrong.
     pub async fn deploy(&self, request: Deploy) -> Result<Vec<FlowView>, DeployError> {
         let profile = request.profile;
-        let (files, attachments) = sort(request.files);
+        let files = request.files.into_iter().map(|file| SourceFile { name: file.name, text: file.text });
+        let (files, mut attachments) = part(files.collect());
         let checking = tokio::task::spawn_blocking(move || {
             let checked = check(&files, &attachments);
-            (files, attachments, checked)
+            attachments.retain(|name, _| checked.files.iter().all(|file| file.name != *name));
+            (attachments, checked)
         });
-        let (files, attachments, checked) = checking
+        let (attachments, checked) = checking
             .await
             .map_err(|e| ApiError::new(Code::Internal, format!("the flows could not be checked: {e}")))?;
-        let Checked { flows: checked, diagnostics } = checked;
+        let Checked { flows: checked, files, diagnostics } = checked;
         if diagnostics.iter().any(Diagnostic::is_error) || checked.is_empty() {
             let mut sources = Sources::default();
             for file in files {
@@ -94,16 +95,4 @@ impl Engine {
     pub fn flows(&self) -> Result<Vec<FlowView>, ApiError> {
         Ok(self.core.ctx.flows.list())
     }
-}
-
-/// Parts flow text from what it uses.
-fn sort(files: Vec<FileText>) -> (Vec<SourceFile>, BTreeMap<String, String>) {
-    let source = |file: FileText| SourceFile { name: file.name, text: file.text };
-    let (texts, catalogues): (Vec<SourceFile>, Vec<SourceFile>) =
-        files.into_iter().map(source).partition(|file| !file.name.ends_with(".json"));
-    let used: BTreeSet<String> = texts.iter().flat_map(used_files).collect();
-    let (used, flows): (Vec<SourceFile>, Vec<SourceFile>) =
-        texts.into_iter().partition(|file| used.contains(&file.name));
-    let attachments = catalogues.into_iter().chain(used).map(|file| (file.name, file.text)).collect();
-    (flows, attachments)
 }

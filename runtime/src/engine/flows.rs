@@ -21,7 +21,7 @@ pub(crate) struct Source {
     pub(crate) places: Places,
     /// The files that were deployed together: name and text.
     pub(crate) files: Vec<(String, String)>,
-    /// The tool catalogues that they use.
+    /// The other files of the request: what they use, such as tool catalogues.
     pub(crate) attachments: BTreeMap<String, String>,
 }
 

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use outlast_dsl::SourceFile;
 use serde_json::json;
 
 use super::Context;
@@ -25,11 +24,9 @@ pub(crate) fn check(context: Context<'_>, arguments: &Arguments) -> Result<Exit,
     let told = if context.json { Told::Nothing } else { Told::All };
     for path in &arguments.files {
         let file = FlowFile::read(path)?;
-        let source = SourceFile { name: file.name.clone(), text: file.text.clone() };
-        let checked = outlast_dsl::check(std::slice::from_ref(&source), &file.attachments);
-        let sources = [source];
-        errors += diagnostics::tell(&sources, &checked.diagnostics, told);
-        match diagnostics::as_json(&sources, &checked.diagnostics) {
+        let checked = file.check();
+        errors += diagnostics::tell(&checked.files, &checked.diagnostics, told);
+        match diagnostics::as_json(&checked.files, &checked.diagnostics) {
             serde_json::Value::Array(items) => all.extend(items),
             other => all.push(other),
         }
