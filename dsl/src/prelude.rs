@@ -18,8 +18,7 @@ pub(crate) const PARTS: &[(&str, &str)] = &[
 ];
 
 /// The catalogues of the parts, by the name written there.
-const CATALOGUES: &[(&str, &str)] =
-    &[("dev.tools.json", include_str!("../../examples/dev.tools.json"))];
+const CATALOGUES: &[(&str, &str)] = &[("dev.tools.json", include_str!("../../examples/dev.tools.json"))];
 
 /// The text of a part.
 pub(crate) fn part(name: &str) -> Option<&'static str> {

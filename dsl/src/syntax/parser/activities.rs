@@ -23,7 +23,7 @@ const CLAUSES: &[(&str, SyntaxKind)] = &[
 ];
 
 impl Parser<'_> {
-    /// `activity ::= "activity" LNAME params ("->" type)? clauses`
+    /// `activity ::= "activity" LNAME params ("->" type)? …`
     pub(super) fn activity(&mut self) {
         self.node(SyntaxKind::Activity, |p| {
             p.bump();

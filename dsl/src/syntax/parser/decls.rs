@@ -52,7 +52,7 @@ impl Parser<'_> {
         self.missing("a name");
     }
 
-    /// `typedecl ::= "type" UNAME fields | "type" UNAME ("with" fields)? "=" variant ("|" variant)*`
+    /// `typedecl ::= "type" UNAME fields | "type" UNAME ("with" fields)? "=" "|"? variant ("|" variant)*`
     pub(super) fn type_decl(&mut self) {
         self.node(SyntaxKind::TypeDecl, |p| {
             p.bump();

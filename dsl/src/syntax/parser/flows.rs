@@ -13,7 +13,7 @@ const CLAUSES: &[(&str, SyntaxKind)] =
     &[("raises", SyntaxKind::Raises), ("emits", SyntaxKind::Emits), ("version", SyntaxKind::Version)];
 
 impl Parser<'_> {
-    /// `flow ::= "saga"? "flow" UNAME params ("->" result)? clauses "{" item* "}"`
+    /// `flow ::= "saga"? "flow" UNAME params ("->" result)? … "{" item* "}"`
     pub(super) fn flow(&mut self) {
         self.node(SyntaxKind::Flow, |p| {
             p.eat_word("saga");

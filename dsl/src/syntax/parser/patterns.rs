@@ -17,7 +17,7 @@ impl Parser<'_> {
         self.at_word_in(&["_", "else", "default"])
     }
 
-    /// `pattern ::= (UNAME ".")? UNAME fieldpat?`
+    /// `pattern ::= typepath fieldpat?`
     pub(super) fn pattern(&mut self) {
         self.node(SyntaxKind::Pattern, |p| {
             if p.at_catch_all() {
