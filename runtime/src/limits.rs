@@ -191,3 +191,12 @@ pub const QUOTED_CHARS: usize = 80;
 
 /// Milliseconds between two looks whether the disk has room for new runs.
 pub const ROOM_LOOK_MS: u64 = 1_000;
+
+/// Bytes of one line of a batch's input: what a request to start a run may carry, with room for what surrounds the input.
+pub const BATCH_LINE_BYTES_MAX: usize = REQUEST_BYTES_MAX - 64 * 1024;
+
+/// Characters of an id in a batch's input: a run's id may have 128, and later attempts add to it.
+pub const BATCH_ID_CHARS_MAX: usize = 120;
+
+/// Characters of a flow's name in the ids of a batch: for people; the hash says the rest.
+pub const BATCH_PREFIX_CHARS: usize = 24;

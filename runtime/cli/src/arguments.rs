@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{act, chat, check, doctor, fork, graph, look, run, serve, worker};
+use crate::commands::{act, batch, chat, check, doctor, fork, graph, look, run, serve, worker};
 
 /// Runs long agent tasks as durable state machines.
 ///
@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Graph(graph::Arguments),
     /// Run a flow to its end (batch)
     Run(run::Arguments),
+    /// Run a flow for each line of a file (batch)
+    Batch(batch::Arguments),
     /// Talk with an agent (interactive)
     Chat(chat::Arguments),
     /// Serve the HTTP API (RPC)
@@ -91,6 +93,12 @@ mod tests {
             ("run --task x --on-ask approve --allow shell(git*) --allow read", true),
             ("run --timeout 5", false),
             ("run --on-ask sometimes", false),
+            ("batch a.flow:F --inputs in.jsonl", true),
+            ("batch a.flow --inputs - --out out.jsonl --jobs 4 --id-field id --ordered --retry-failed", true),
+            ("batch a.flow --inputs - --item-timeout 5m --timeout 1h --on-ask deny --output jsonl", true),
+            ("batch a.flow", false),
+            ("batch --inputs -", false),
+            ("batch a.flow --inputs - --jobs 0", false),
             ("chat --continue", true),
             ("chat --resume r-1", true),
             ("chat --continue --resume r-1", false),

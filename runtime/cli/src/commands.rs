@@ -1,6 +1,7 @@
 //! The commands, one module for each kind.
 
 pub(crate) mod act;
+pub(crate) mod batch;
 pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod doctor;
@@ -32,6 +33,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Check(arguments) => check::check(context, &arguments),
         Command::Graph(arguments) => graph::graph(&arguments),
         Command::Run(arguments) => run::run(context, &arguments).await,
+        Command::Batch(arguments) => batch::batch(context, &arguments).await,
         Command::Chat(arguments) => chat::chat(context, &arguments).await,
         Command::Serve(arguments) => serve::serve(context, &arguments).await,
         Command::Runs(arguments) => look::runs(context, &arguments).await,

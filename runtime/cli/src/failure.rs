@@ -22,6 +22,8 @@ pub(crate) enum Exit {
     Waiting,
     /// The run was cancelled or terminated.
     Cancelled,
+    /// Some items of a batch failed.
+    SomeFailed,
     /// The time was over; the run goes on when somebody lets it.
     TimedOut,
     /// The store is busy or cannot be used.
@@ -39,6 +41,7 @@ impl Exit {
             Exit::Usage => 2,
             Exit::Waiting => 3,
             Exit::Cancelled => 4,
+            Exit::SomeFailed => 5,
             Exit::TimedOut => 124,
             Exit::Unavailable => 75,
             Exit::Signal(signal) => 128 + signal,
@@ -70,6 +73,7 @@ impl Failure {
             | Exit::Failed
             | Exit::Waiting
             | Exit::Cancelled
+            | Exit::SomeFailed
             | Exit::TimedOut
             | Exit::Signal(_) => Code::Internal,
         };
@@ -102,6 +106,11 @@ impl Failure {
     /// Returns the exit code.
     pub(crate) fn exit(&self) -> Exit {
         self.exit
+    }
+
+    /// Returns what is told.
+    pub(crate) fn error(&self) -> Option<&ApiError> {
+        self.error.as_ref()
     }
 
     /// Tells people, or a machine, on stderr; returns the exit code.
@@ -205,6 +214,7 @@ mod tests {
             (Exit::Usage, 2),
             (Exit::Waiting, 3),
             (Exit::Cancelled, 4),
+            (Exit::SomeFailed, 5),
             (Exit::TimedOut, 124),
             (Exit::Unavailable, 75),
             (Exit::Signal(2), 130),

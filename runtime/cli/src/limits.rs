@@ -50,3 +50,30 @@ pub(crate) const TWICE_MS: u64 = 2_000;
 
 /// Lines that were read and wait to be said.
 pub(crate) const LINES_MAX: usize = 64;
+
+/// Items of a batch that are read ahead, each of at most 1 MiB.
+pub(crate) const BATCH_READ_AHEAD: usize = 16;
+
+/// Lines that wait for being written: a slow reader of results holds the batch up rather than filling memory.
+pub(crate) const BATCH_WRITES_MAX: usize = 16;
+
+/// Bytes after which waiting lines are written in a further write.
+pub(crate) const BATCH_WRITE_BYTES: usize = 1 << 20;
+
+/// Failures and questions that are told by name at the end of a batch: more would not be read.
+pub(crate) const BATCH_TOLD_MAX: usize = 20;
+
+/// Items that only people can move which a batch remembers, to look at them again at its end; more are left to the next time.
+pub(crate) const PARKED_MAX: usize = 10_000;
+
+/// Items that may be begun after one whose result is awaited in an ordered batch, at least: a slow one should not hold the others up.
+pub(crate) const ORDER_WINDOW_MIN: u64 = 64;
+
+/// Milliseconds that the last lines have for being written when it is time to leave: a reader may have stopped to read.
+pub(crate) const LAST_WRITES_MS_MAX: u64 = 1_000;
+
+/// Milliseconds between two lines about how far a batch is, on a terminal.
+pub(crate) const PROGRESS_MS: u64 = 200;
+
+/// Milliseconds between two such lines elsewhere: often enough to see that it moves, rare enough for a log.
+pub(crate) const PROGRESS_LINE_MS: u64 = 10_000;

@@ -3,17 +3,29 @@
 //! Invariant: a reader that went away is no error to speak of, and no control character of a run reaches a terminal.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::failure::{Exit, Failure};
 
 /// SIGPIPE, which other programs end with when their reader goes away.
 const PIPE: u8 = 13;
 
+/// Whether a status stands on the terminal's last line.
+static STATUS: AtomicBool = AtomicBool::new(false);
+/// Goes to the beginning of the line and clears it.
+const CLEAR: &str = "\r\u{1b}[K";
+
 /// Writes text to stdout as it is, and a line end.
 pub(crate) fn result(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.write_all(b"\n"));
     written.and_then(|()| stdout.flush()).map_err(|error| lost(&error))
+}
+
+/// Writes whole lines to stdout.
+pub(crate) fn bytes(lines: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(lines).and_then(|()| stdout.flush()).map_err(|error| lost(&error))
 }
 
 /// Writes a value to stdout as one line of JSON.
@@ -29,9 +41,20 @@ fn lost(error: &io::Error) -> Failure {
     }
 }
 
-/// Says a line on stderr; if nobody listens there, so be it.
+/// Says a line on stderr; if nobody listens there, so be it. It takes the place of a status that is shown.
 pub(crate) fn say(text: &str) {
-    let _unheard = writeln!(io::stderr().lock(), "{text}");
+    let mut stderr = io::stderr().lock();
+    let clear = if STATUS.swap(false, Ordering::Relaxed) { CLEAR } else { "" };
+    let _unheard = writeln!(stderr, "{clear}{text}");
+}
+
+/// Shows a status on the terminal's last line until something is said or another one is shown; an empty one takes it away.
+pub(crate) fn status(text: &str) {
+    let mut stderr = io::stderr().lock();
+    let shown = STATUS.swap(!text.is_empty(), Ordering::Relaxed);
+    if shown || !text.is_empty() {
+        let _unheard = write!(stderr, "{CLEAR}{text}").and_then(|()| stderr.flush());
+    }
 }
 
 /// Whether stderr may have colours.

@@ -1,7 +1,8 @@
 //! `outlast run` and `outlast result`: one run without a person, started or found again, waited for.
 
 mod follow;
-mod policy;
+pub(crate) mod nudge;
+pub(crate) mod policy;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -127,6 +128,14 @@ pub(crate) async fn start_chosen(
     chosen: &Chosen,
     mut start: Start,
 ) -> Result<Started, Failure> {
+    let deployed = deploy_chosen(session, chosen).await?;
+    (start.flow, start.machine, start.profile) = (deployed.flow, deployed.machine, deployed.profile);
+    let started = session.call(async |client| client.start(&start).await).await;
+    started.map_err(|error| refused(error, start.id.as_deref()))
+}
+
+/// Deploys a checked flow in the environment of this process; returns what its runs are started with.
+pub(crate) async fn deploy_chosen(session: &Session, chosen: &Chosen) -> Result<Start, Failure> {
     let profile = environment::profile(&chosen.file.script())?;
     if chosen.flow.machine.activities.iter().any(|activity| activity.queue != "tool") {
         environment::announce(&profile);
@@ -138,11 +147,8 @@ pub(crate) async fn start_chosen(
     let deployed = deployed.ok_or_else(missing)?;
     let name = session.call(async |client| client.put_profile(&profile).await).await?;
     session.bring_model(&name, &profile).await;
-    start.flow = deployed.name;
-    start.machine = Some(deployed.machine);
-    start.profile = Some(name);
-    let started = session.call(async |client| client.start(&start).await).await;
-    started.map_err(|error| refused(error, start.id.as_deref()))
+    let (flow, machine) = (deployed.name, Some(deployed.machine));
+    Ok(Start { flow, machine, profile: Some(name), ..Start::default() })
 }
 
 /// Says what to do about a start that is refused.

@@ -2,21 +2,18 @@
 //!
 //! Invariant: leaving never harms the run; whoever leaves before the end says how to come back.
 
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_protocol::requests::{Answer, Send};
 use outlast_protocol::run::{Frame, FrameKind, OutcomeView, QuestionView};
-use outlast_protocol::{ApiError, Code};
-use outlast_runtime::client::{ClientError, ResultView};
+use outlast_runtime::client::ResultView;
 use outlast_runtime::host::{Session, SessionError};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::policy::{OnAsk, Step, step};
-use super::{Output, act};
+use super::{Output, act, nudge};
 use crate::failure::{Exit, Failure};
 use crate::limits::{AGAIN_MS, FIRST_WAIT_MS, LAST_FRAMES_MS_MAX, RESULT_WAIT_MS};
 use crate::signals::Signals;
@@ -95,7 +92,7 @@ async fn turns(
                     show_frame(&frame, plan.output)?;
                     // Others of the run's operations may go on for long: act on a question when it is asked.
                     if frame.event == FrameKind::Question {
-                        asked(session, plan).await?;
+                        nudge::asked(session, &plan.run, plan.on_ask).await?;
                     }
                 }
                 Turn::Frame(None) => *tail = None,
@@ -133,7 +130,7 @@ async fn advance(
             return Ok(Some(Exit::Waiting));
         }
         Step::LookAround => {
-            if let Some(directory) = missing_directory(session, run).await {
+            if let Some(directory) = nudge::missing_directory(session, run).await {
                 let directory = directory.display();
                 out::say(&format!(
                     "run {run} works in {directory}, which is missing: restore it to let it go on"
@@ -142,69 +139,13 @@ async fn advance(
                 return Ok(Some(Exit::Waiting));
             }
         }
-        Step::Close => {
-            let closed = Send { name: "closed".to_owned(), value: json!({}), id: Some("closed".to_owned()) };
-            settled(session.call(async |client| client.message(run, &closed).await).await)?;
-        }
-        Step::Reject | Step::Cancel => asked(session, plan).await?,
+        Step::Close => nudge::close(session, run).await?,
+        Step::Reject | Step::Cancel => nudge::asked(session, &plan.run, plan.on_ask).await?,
         Step::Wait => {}
     }
     // What was done shows in the next answer; do not ask faster than it can.
     tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
     Ok(None)
-}
-
-/// Returns the directory in which a run works, if it is not there.
-async fn missing_directory(session: &Session, run: &str) -> Option<PathBuf> {
-    let view = session.call(async |client| client.run(run).await).await.ok()?;
-    let profile = session.call(async |client| client.profile(&view.profile).await).await.ok()?;
-    (!profile.directory.is_dir()).then_some(profile.directory)
-}
-
-/// Passes over refusals that say that the run has moved on by itself.
-fn settled<T>(called: Result<T, SessionError>) -> Result<(), Failure> {
-    match called {
-        Ok(_) => Ok(()),
-        Err(SessionError::Call(ClientError::Refused(ApiError {
-            code:
-                Code::RunEnded | Code::AlreadyEnding | Code::AlreadyDecided | Code::NotFound | Code::NotListening,
-            ..
-        }))) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Does what the policy says of open questions.
-async fn asked(session: &Session, plan: &Plan) -> Result<(), Failure> {
-    let run = &plan.run;
-    match plan.on_ask {
-        OnAsk::Wait | OnAsk::Approve => Ok(()),
-        OnAsk::Deny => reject_all(session, run).await,
-        OnAsk::Fail => {
-            let cancelled = session.call(async |client| client.cancel(run).await).await;
-            if cancelled.is_ok() {
-                out::say(&format!("run {run}: a person is asked, and --on-ask fail says to give up"));
-            }
-            settled(cancelled)
-        }
-    }
-}
-
-async fn reject_all(session: &Session, run: &str) -> Result<(), Failure> {
-    let view = session.call(async |client| client.run(run).await).await?;
-    for question in view.questions {
-        out::say(&format!("rejected by --on-ask deny: {}", out::tame(&question.text)));
-        let answer = Answer {
-            question: Some(question.id),
-            choice: "reject".to_owned(),
-            note: Some("nobody is there to be asked".to_owned()),
-            role: question.to.first().cloned(),
-            shown: Some(question.shown),
-            ..Answer::default()
-        };
-        settled(session.call(async |client| client.answer(run, &answer).await).await)?;
-    }
-    Ok(())
 }
 
 async fn next_result(session: &Session, run: &str, wait: Duration) -> Result<ResultView, SessionError> {
@@ -328,6 +269,6 @@ fn tell_leaving(session: &Session, plan: &Plan, exit: Exit) {
                 act::again(&plan.run, session, plan.closes)
             ));
         }
-        Exit::Done | Exit::Failed | Exit::Usage | Exit::Cancelled => {}
+        Exit::Done | Exit::Failed | Exit::Usage | Exit::Cancelled | Exit::SomeFailed => {}
     }
 }
