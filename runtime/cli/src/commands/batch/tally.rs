@@ -13,17 +13,17 @@ use crate::{out, show};
 pub(super) struct Tally {
     pub(super) done: u64,
     pub(super) failed: u64,
-    cancelled: u64,
+    pub(super) cancelled: u64,
     /// Lines whose row was there already.
     pub(super) found: u64,
     /// Lines that were read.
     pub(super) lines: u64,
     /// Items that only people can move.
-    parked: Vec<Parked>,
+    pub(super) parked: Vec<Parked>,
     /// Those that were too many to remember.
-    parked_more: u64,
+    pub(super) parked_more: u64,
     /// The first failures, in lines for people.
-    failures: Vec<String>,
+    pub(super) failures: Vec<String>,
     /// Whether the reader of stdout does not read.
     pub(super) stuck: bool,
 }
