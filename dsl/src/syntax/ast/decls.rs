@@ -4,7 +4,8 @@
 
 use super::{
     Activity, Assign, Ast, AstNode, Expr, Field, FieldList, Flow, Name, NameRef, Param, ParamList, Place,
-    RetryDecl, SetAct, StringExpr, SyntaxKind, SyntaxNode, Test, Type, Variant, child, children, has_word, token,
+    RetryDecl, SetAct, StringExpr, SyntaxKind, SyntaxNode, Test, Type, Variant, child, children, has_word,
+    token,
 };
 
 /// A whole file.
