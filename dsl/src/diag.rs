@@ -15,7 +15,7 @@ pub use code::Code;
 pub use lines::{LineIndex, Position, TextSpan};
 pub use render::{Colour, Source, Sources, json, render};
 pub use suggest::closest;
-pub(crate) use width::is_bidi_control;
+pub(crate) use width::{columns, is_bidi_control};
 
 use serde::Serialize;
 

@@ -51,3 +51,15 @@ pub const GRAPH_NESTING_MAX: usize = 24;
 /// Items of one drawn flow (nodes, labels, bends) up to which its rows are ordered with care. Beyond it few passes must do, so
 /// that a huge flow is drawn in bounded time.
 pub const GRAPH_ITEMS_CAREFUL_MAX: usize = 4_000;
+
+/// Columns of a formatted line. Two files side by side fit on a wide screen; a text literal may be longer.
+pub const FORMAT_COLUMNS_MAX: usize = 120;
+
+/// Columns by which a block stands further to the right than what it is in.
+pub const FORMAT_INDENT_COLUMNS: usize = 2;
+
+/// The rightmost column to which a long arrow moves the acts of its neighbours.
+pub const FORMAT_ACTS_COLUMN_MAX: usize = 50;
+
+/// The rightmost column to which a long arrow moves the goals of its neighbours.
+pub const FORMAT_GOALS_COLUMN_MAX: usize = 64;

@@ -28,6 +28,11 @@ pub(crate) fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Columns of a text without tabs and controls.
+pub(crate) fn columns(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
 /// Columns of a printable character: an approximation by blocks that needs no tables.
 fn columns_of(c: char) -> usize {
     match u32::from(c) {
