@@ -18,7 +18,6 @@ pub mod syntax;
 
 pub use check::{Checked, CheckedFlow, check};
 pub use files::{SourceFile, gather, part, used_files};
-pub use check::{Checked, CheckedFlow, SourceFile, check, used_files};
 pub use format::{FormatError, format};
 pub use places::{PlaceEntry, PlaceLine, Places};
 pub use schema::{schema, schema_of_fields};
