@@ -234,3 +234,16 @@ fn two_hundred_states_are_drawn() {
 fn do_it(args: Vec<Expr>) -> Effect {
     Effect::Do(ActivityIx(0), args, Some(Slot(0)))
 }
+
+/// Programs with every effect that a state can have.
+#[test]
+fn whole_programs_are_drawn() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let file = SourceFile { name: "test.flow".to_owned(), text };
+        for flow in outlast_dsl::check(&[file], &BTreeMap::new()).flows {
+            check(&flow.machine, None);
+        }
+    }
+}

@@ -316,7 +316,7 @@ fn operator(op: BinaryOp) -> (u8, &'static str) {
 fn fold(fold: Fold) -> &'static str {
     match fold {
         Fold::Count => "count",
-        Fold::Sum | Fold::SumDecimal | Fold::SumDuration | Fold::SumFloat => "sum",
+        Fold::Sum | Fold::SumDecimal | Fold::SumDuration | Fold::SumFloat | Fold::SumList => "sum",
         Fold::Any => "any",
         Fold::All => "all",
         Fold::First => "first",

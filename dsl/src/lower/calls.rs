@@ -66,25 +66,30 @@ impl Scope<'_> {
         let typed = match fold {
             Fold::Any | Fold::All => Typed::new(self.expr_as(&body, &Ty::Bool), Ty::Bool),
             Fold::First | Fold::Last | Fold::Sum => self.expr(&body, want.map(Ty::present)),
-            Fold::Count | Fold::SumDecimal | Fold::SumDuration | Fold::SumFloat => self.expr(&body, None),
+            Fold::Count | Fold::SumDecimal | Fold::SumDuration | Fold::SumFloat | Fold::SumList => {
+                self.expr(&body, None)
+            }
         };
         self.leave(mark);
         let (fold, ty) = match fold {
             Fold::Count => (Fold::Count, Ty::Int),
             Fold::Any | Fold::All => (fold, Ty::Bool),
             Fold::First | Fold::Last => (fold, Ty::option(typed.ty)),
-            Fold::Sum | Fold::SumDecimal | Fold::SumDuration | Fold::SumFloat => match &typed.ty {
-                Ty::Int => (Fold::Sum, Ty::Int),
-                Ty::Decimal => (Fold::SumDecimal, Ty::Decimal),
-                Ty::Duration => (Fold::SumDuration, Ty::Duration),
-                Ty::Float => (Fold::SumFloat, Ty::Float),
-                Ty::Unknown => (Fold::Sum, Ty::Unknown),
-                found => {
-                    let found = found.clone();
-                    self.report_mismatch_text(&found, "a number or a duration", body.span());
-                    (Fold::Sum, Ty::Unknown)
+            Fold::Sum | Fold::SumDecimal | Fold::SumDuration | Fold::SumFloat | Fold::SumList => {
+                match &typed.ty {
+                    Ty::Int => (Fold::Sum, Ty::Int),
+                    Ty::Decimal => (Fold::SumDecimal, Ty::Decimal),
+                    Ty::Duration => (Fold::SumDuration, Ty::Duration),
+                    Ty::Float => (Fold::SumFloat, Ty::Float),
+                    Ty::List(_) => (Fold::SumList, typed.ty.clone()),
+                    Ty::Unknown => (Fold::Sum, Ty::Unknown),
+                    found => {
+                        let found = found.clone();
+                        self.report_mismatch_text(&found, "a number, a duration or a list", body.span());
+                        (Fold::Sum, Ty::Unknown)
+                    }
                 }
-            },
+            }
         };
         Typed::new(Expr::Fold(fold, over, Box::new(typed.expr)), ty)
     }

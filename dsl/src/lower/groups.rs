@@ -11,7 +11,7 @@ use crate::check::outcomes::possible;
 use crate::check::ty::Ty;
 use crate::diag::TextSpan;
 use crate::diag::catalogue::{beside, effects, names};
-use crate::machine::{Cond, Each, Effect, Expr, Join, Literal, Outcome, Parallel, Region, Yield};
+use crate::machine::{Cond, Each, Effect, Expr, Join, Literal, Outcome, Parallel, Region, Wait, Yield};
 use crate::syntax::ast::{self, AstNode as _};
 
 impl Scope<'_> {
@@ -19,13 +19,7 @@ impl Scope<'_> {
     pub(super) fn each(&mut self, cx: &FlowCx<'_>, of: &ast::Each) -> Option<(Each, EffectInfo)> {
         let mark = self.enter();
         let (over, item_ty) = self.each_over(of);
-        let at_most = of.at_most().map_or(Expr::Lit(Literal::Int(1)), |count| {
-            let expr = self.expr_as(&count, &Ty::Int);
-            if let Expr::Lit(Literal::Int(value)) = &expr {
-                self.refuse_zero(*value, count.span());
-            }
-            expr
-        });
+        let at_most = self.each_at_most(of);
         let (index, item) = match (of.item(), of.second()) {
             (Some(index), Some(item)) => {
                 (Some(self.bind(&index.text(), Ty::Int)), self.bind(&item.text(), item_ty))
@@ -48,8 +42,14 @@ impl Scope<'_> {
             .into_iter()
             .map(|name| ResultVar { name: name.text(), slot, ok: ok.clone(), partial: Some(slots.clone()) })
             .collect();
-        let until = of.until().map(|until| self.each_until(&until, &results));
-        let within = of.bound().map(|bound| self.wait(&bound));
+        let bound = of.bound().map(|bound| self.wait(&bound));
+        let (until, within) = match of.until() {
+            // A time after `until` is a deadline, as it is everywhere else.
+            Some(time) if bound.is_none() && !of.is_draining() && self.is_time(&time) => {
+                (None, Some(Wait::Until(self.expr_as(&time, &Ty::Time))))
+            }
+            until => (until.map(|until| self.each_until(&until, &results)), bound),
+        };
         let draining = of.is_draining();
         let Member { body, info } = member;
         let each = Each {
@@ -77,6 +77,15 @@ impl Scope<'_> {
         Some((each, info))
     }
 
+    fn each_at_most(&mut self, of: &ast::Each) -> Expr {
+        let Some(count) = of.at_most() else { return Expr::Lit(Literal::Int(1)) };
+        let expr = self.expr_as(&count, &Ty::Int);
+        if let Expr::Lit(Literal::Int(value)) = &expr {
+            self.refuse_zero(*value, count.span());
+        }
+        expr
+    }
+
     fn each_over(&mut self, of: &ast::Each) -> (Expr, Ty) {
         let Some(over) = of.over() else { return (Typed::unknown().expr, Ty::Unknown) };
         let typed = self.expr(&over, None);
@@ -95,6 +104,12 @@ impl Scope<'_> {
     fn not_a_list(&mut self, expr: Expr, found: &Ty, span: TextSpan) -> (Expr, Ty) {
         self.report_mismatch_text(found, "a list", span);
         (expr, Ty::Unknown)
+    }
+
+    /// Whether an expression that sees no results is a time; its mistakes are left for when it is lowered.
+    fn is_time(&self, of: &ast::Expr) -> bool {
+        let mut unheard = Vec::new();
+        self.aside(&mut unheard).expr(of, None).ty == Ty::Time
     }
 
     /// `until COND`, which sees the results so far.

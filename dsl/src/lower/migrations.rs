@@ -10,7 +10,7 @@ use crate::check::tables::{FieldSig, Tables};
 use crate::diag::catalogue::beside;
 use crate::diag::{Diagnostic, FileId, TextSpan};
 use crate::machine::link::Program;
-use crate::machine::{Act, FlowIx, Goal, Migration, Place};
+use crate::machine::{Act, Flow, FlowIx, Goal, Migration, Place};
 use crate::syntax::ast::{self, AstNode as _};
 
 /// The state of an older version as it is written.
@@ -45,6 +45,9 @@ pub(crate) fn migrations(
         }
         all.push(migration);
         note(book, ix, &from, *file);
+    }
+    for ((file, text), cx) in texts.flows.iter().zip(contexts) {
+        Scope::new(tables, tables.layer_of(*file), *file, out).renamed(cx, text, &program.flows[cx.ix.at()]);
     }
 }
 
@@ -89,6 +92,26 @@ impl Scope<'_> {
         let diagnostic = self.error(beside::WHICH_FLOW, from.span, message);
         self.report(if known.is_empty() { diagnostic } else { diagnostic.expected(known.join(" or ")) });
         None
+    }
+
+    /// Reports states whose old name leads to another place as well.
+    fn renamed(&mut self, cx: &FlowCx<'_>, text: &ast::Flow, flow: &Flow) {
+        let mut seen: Vec<String> = Vec::new();
+        for was in text.states().filter_map(|state| state.was()) {
+            let word = was.text();
+            let message = if cx.names.state(&word).is_some() {
+                format!("`{word}` is still a state of this flow")
+            } else if seen.contains(&word) {
+                format!("another state says already that it was `{word}`")
+            } else if flow.migrations.iter().any(|one| one.from == word) {
+                format!("`migrate` says where `{word}` goes on")
+            } else {
+                seen.push(word);
+                continue;
+            };
+            let diagnostic = self.error(beside::MIGRATED_TWICE, was.span(), message);
+            self.report(diagnostic);
+        }
     }
 
     fn migration(&mut self, cx: &FlowCx<'_>, from: String, text: &ast::Migrate) -> Option<Migration> {

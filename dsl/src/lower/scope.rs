@@ -83,6 +83,24 @@ impl<'t> Scope<'t> {
         Scope { tables, layer, file, out, variables: Vec::new(), slots: 0, constant: false, defaults: 0 }
     }
 
+    /// A scope that sees the same and reports elsewhere, to find out what something is.
+    pub(crate) fn aside<'u>(&self, out: &'u mut Vec<Diagnostic>) -> Scope<'u>
+    where
+        't: 'u,
+    {
+        let Scope { tables, layer, file, out: _, variables, slots, constant, defaults } = self;
+        Scope {
+            tables,
+            layer: *layer,
+            file: *file,
+            out,
+            variables: variables.clone(),
+            slots: *slots,
+            constant: *constant,
+            defaults: *defaults,
+        }
+    }
+
     /// How many slots the frame needs so far.
     pub(crate) fn frame(&self) -> u32 {
         self.slots

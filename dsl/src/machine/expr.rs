@@ -183,6 +183,8 @@ pub enum Fold {
     SumDuration,
     /// A sum of floats.
     SumFloat,
+    /// A sum of lists: one after the other.
+    SumList,
     /// Whether one is true.
     Any,
     /// Whether all are true.

@@ -20,7 +20,7 @@ pub const ALSO_ONCE: Code = Code(705);
 pub const SETTLES_NOTHING: Code = Code(706);
 /// A `migrate` that does not say of which flow.
 pub const WHICH_FLOW: Code = Code(707);
-/// A state of an older version that is migrated twice.
+/// A state of an older version that would go on in several places.
 pub const MIGRATED_TWICE: Code = Code(708);
 
 /// What the codes mean.
@@ -62,7 +62,7 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         code: MIGRATED_TWICE,
-        title: "state is migrated twice",
-        explanation: "Each state of an older version goes on in one place.",
+        title: "older state goes on twice",
+        explanation: "Each state of an older version goes on in one place: in the state that has its name, in the one that says `was` and its name, or where `migrate` says.",
     },
 ];

@@ -102,6 +102,7 @@ pub(super) fn fold(
         Fold::SumDecimal => Value::Decimal(Decimal::ZERO),
         Fold::SumDuration => Value::Duration(0),
         Fold::SumFloat => Value::Float(0.0),
+        Fold::SumList => Value::List(List::default()),
         Fold::Any => Value::Bool(false),
         Fold::All => Value::Bool(true),
         Fold::First | Fold::Last => Value::None,
@@ -115,7 +116,7 @@ pub(super) fn fold(
         let value = eval(env, scope, body)?;
         match (fold, value) {
             (Fold::Sum, value) if !started => result = value,
-            (Fold::Sum | Fold::SumDecimal | Fold::SumDuration | Fold::SumFloat, value) => {
+            (Fold::Sum | Fold::SumDecimal | Fold::SumDuration | Fold::SumFloat | Fold::SumList, value) => {
                 result = add(env, &result, &value)?;
             }
             (Fold::Any, Value::Bool(true)) | (Fold::All, Value::Bool(false)) => {
