@@ -97,14 +97,16 @@ impl Scope<'_> {
     /// Reports states whose old name leads to another place as well.
     fn renamed(&mut self, cx: &FlowCx<'_>, text: &ast::Flow, flow: &Flow) {
         let mut seen: Vec<String> = Vec::new();
-        for was in text.states().filter_map(|state| state.was()) {
+        for state in text.states() {
+            let (Some(was), Some(name)) = (state.was(), state.name()) else { continue };
+            let here = cx.names.state(&name.text());
             let word = was.text();
             let message = if cx.names.state(&word).is_some() {
                 format!("`{word}` is still a state of this flow")
             } else if seen.contains(&word) {
                 format!("another state says already that it was `{word}`")
-            } else if flow.migrations.iter().any(|one| one.from == word) {
-                format!("`migrate` says where `{word}` goes on")
+            } else if flow.migrations.iter().any(|one| one.from == word && Some(one.to.state) != here) {
+                format!("`migrate` says that `{word}` goes on somewhere else")
             } else {
                 seen.push(word);
                 continue;
