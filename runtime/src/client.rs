@@ -23,6 +23,7 @@ use serde_json::json;
 
 use crate::limits::{ANSWER_MS_MAX, DOCTOR_MS_MAX, WAIT_MS_MAX};
 use crate::profile::Profile;
+use crate::rpc::RpcError;
 
 pub use connect::{Address, InvalidAddress};
 pub use follow::Follow;
@@ -289,6 +290,23 @@ impl Client {
     /// [`Code::NotFound`].
     pub async fn events(&self, run: &str, after: u64, limit: usize) -> Called<List<Json>> {
         self.get(format!("{}?after={after}&limit={limit}", path(run, "/events")?)).await
+    }
+
+    /// Makes a JSON-RPC request, which must have an id, and returns what it is answered.
+    ///
+    /// # Errors
+    /// As every call; a server that is not ready is an error of the call, so that it can be made elsewhere.
+    pub async fn rpc(&self, request: &Json) -> Called<Result<Json, RpcError>> {
+        let patience = Duration::from_millis(WAIT_MS_MAX + ANSWER_MS_MAX);
+        let path = "/v1/rpc".to_owned();
+        let answer: Json = self.call(Method::POST, path, Some(request), patience).await?;
+        let result = RpcError::read(answer).map_err(|detail| self.garbled(detail))?;
+        if let Err(error) = &result
+            && let Some(refused) = error.api_error().filter(|refused| refused.code == Code::NotReady)
+        {
+            return Err(refused.into());
+        }
+        Ok(result)
     }
 
     /// Follows a run from the frame after `last_event_id` on, or from its beginning.

@@ -10,6 +10,7 @@ mod flows;
 mod guard;
 mod health;
 mod parts;
+mod rpc;
 mod runs;
 mod server;
 mod stream;
@@ -23,6 +24,7 @@ use axum::routing::{get, post};
 use outlast_protocol::{ApiError, Code};
 use tokio::task::JoinSet;
 
+use crate::api::Api;
 use fault::Fault;
 use guard::Access;
 
@@ -39,6 +41,14 @@ struct App {
     access: Access,
     /// Tasks that feed streams; they end with the server.
     streams: Mutex<JoinSet<()>>,
+}
+
+impl App {
+    /// Returns the calls of whoever comes through this listener.
+    fn api(&self) -> Api<'_> {
+        let is_owner = matches!(self.access, Access::Owner);
+        Api { served: &self.served, by: self.access.principal(), is_owner }
+    }
 }
 
 type Shared = State<Arc<App>>;
@@ -63,6 +73,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/runs/{id}/tree", get(runs::tree))
         .route("/v1/runs/{id}/events", get(runs::events))
         .route("/v1/runs/{id}/stream", get(stream::stream))
+        .route("/v1/rpc", post(rpc::call))
         .route("/v1/workers/register", post(workers::register))
         .route("/v1/workers/poll", post(workers::poll))
         .route("/v1/workers/report", post(workers::report))

@@ -3,6 +3,7 @@
 //! Leaves deciding what follows from an event to the kernel and making it durable to the store. Invariant: decide, persist, apply,
 //! act, in this order; nothing leaves the process before the event that explains it is durable. Start at [`engine::Engine`].
 
+mod api;
 pub mod batch;
 pub mod client;
 pub mod duration;
@@ -11,6 +12,8 @@ pub mod fresh;
 pub mod host;
 pub mod http;
 pub mod limits;
+mod lines;
 pub mod profile;
+pub mod rpc;
 mod socket;
 pub mod supervisor;

@@ -200,3 +200,24 @@ pub const BATCH_ID_CHARS_MAX: usize = 120;
 
 /// Characters of a flow's name in the ids of a batch: for people; the hash says the rest.
 pub const BATCH_PREFIX_CHARS: usize = 24;
+
+/// Bytes of one line of a JSON-RPC client: what a request may carry.
+pub const RPC_LINE_BYTES_MAX: usize = REQUEST_BYTES_MAX;
+
+/// Requests in one batch of JSON-RPC: each has an answer, which may be large.
+pub const RPC_BATCH_MAX: usize = 1_000;
+
+/// Requests of one client over pipes that are in hand at once; further ones are refused until one is answered.
+pub const RPC_REQUESTS_MAX: usize = 256;
+
+/// Runs that one client over pipes follows at once: each has a connection.
+pub const RPC_WATCHES_MAX: usize = 256;
+
+/// Lines that wait on either side of a client over pipes.
+pub const RPC_LINES_MAX: usize = 64;
+
+/// Bytes that wait for a client over pipes to be read.
+pub const RPC_OUT_BYTES_MAX: u32 = 4 << 20;
+
+/// Milliseconds that requests in hand have for their answers after the client's input has ended.
+pub const RPC_LEAVE_MS_MAX: u64 = 2_000;

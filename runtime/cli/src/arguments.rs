@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{act, batch, chat, check, doctor, fork, graph, look, run, serve, worker};
+use crate::commands::{act, batch, chat, check, doctor, fork, graph, look, rpc, run, serve, worker};
 
 /// Runs long agent tasks as durable state machines.
 ///
@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Chat(chat::Arguments),
     /// Serve the HTTP API (RPC)
     Serve(serve::Arguments),
+    /// Serve one program over stdin and stdout with JSON-RPC (RPC)
+    Rpc(rpc::Arguments),
     /// List runs, newest first
     Runs(look::RunsArguments),
     /// Show a run
@@ -103,6 +105,8 @@ mod tests {
             ("chat --resume r-1", true),
             ("chat --continue --resume r-1", false),
             ("serve a.flow --listen 127.0.0.1:0 --no-workers --token-env TOKEN", true),
+            ("rpc", true),
+            ("rpc a.flow", true),
             ("runs --status waiting --flow Agent --json", true),
             ("show r-1 --json", true),
             ("events r-1", true),

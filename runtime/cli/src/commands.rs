@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod fork;
 pub(crate) mod graph;
 pub(crate) mod look;
+pub(crate) mod rpc;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod worker;
@@ -36,6 +37,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Batch(arguments) => batch::batch(context, &arguments).await,
         Command::Chat(arguments) => chat::chat(context, &arguments).await,
         Command::Serve(arguments) => serve::serve(context, &arguments).await,
+        Command::Rpc(arguments) => rpc::rpc(context, &arguments).await,
         Command::Runs(arguments) => look::runs(context, &arguments).await,
         Command::Show(arguments) => look::show(context, &arguments).await,
         Command::Events(arguments) => look::events(context, &arguments).await,

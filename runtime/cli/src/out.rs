@@ -34,7 +34,8 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     result(&text.map_err(|error| Failure::new(Exit::Failed, error.to_string()))?)
 }
 
-fn lost(error: &io::Error) -> Failure {
+/// Says why stdout cannot be written; a reader that went away is worth no word.
+pub(crate) fn lost(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::silent(Exit::Signal(PIPE)),
         _ => Failure::new(Exit::Failed, format!("cannot write to stdout: {error}")),

@@ -9,6 +9,7 @@ use outlast_protocol::{ApiError, Code};
 
 use super::Naming;
 use crate::limits::BATCH_LINE_BYTES_MAX;
+use crate::lines::{self, Line};
 
 /// What one line asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,14 +33,6 @@ pub struct Items<R> {
     end: u64,
 }
 
-/// A line as it was found.
-struct Line {
-    bytes: Vec<u8>,
-    /// The hash of all its bytes, also of those that were too many to keep.
-    hash: blake3::Hash,
-    too_long: bool,
-}
-
 impl<R: BufRead> Items<R> {
     /// Reads from the beginning.
     pub fn new(reader: R, naming: Naming) -> Items<R> {
@@ -52,56 +45,34 @@ impl<R: BufRead> Items<R> {
     /// If the input cannot be read.
     pub fn next_item(&mut self) -> io::Result<Option<Item>> {
         loop {
-            let Some(found) = self.read_line()? else { return Ok(None) };
-            self.line += 1;
-            // Some editors begin a file with a mark that says nothing in UTF-8.
-            let bytes = match found.bytes.strip_prefix(b"\xef\xbb\xbf") {
-                Some(rest) if self.line == 1 => rest,
-                Some(_) | None => &found.bytes,
+            let mut hasher = blake3::Hasher::new();
+            let see = |part: &[u8]| {
+                hasher.update(part.strip_suffix(b"\n").unwrap_or(part));
+                self.end += part.len() as u64;
             };
-            if !found.too_long && bytes.trim_ascii().is_empty() {
-                continue;
-            }
-            let read = if found.too_long { Err(too_long()) } else { object(bytes) };
+            let Some(line) = lines::read(&mut self.reader, BATCH_LINE_BYTES_MAX, see)? else {
+                return Ok(None);
+            };
+            self.line += 1;
+            let read = match line {
+                Line::TooLong => Err(too_long()),
+                Line::Text(bytes) => {
+                    // Some editors begin a file with a mark that says nothing in UTF-8.
+                    let mark: &[u8] = if self.line == 1 { b"\xef\xbb\xbf" } else { b"" };
+                    let text = bytes.strip_prefix(mark).unwrap_or(&bytes);
+                    if text.trim_ascii().is_empty() {
+                        continue;
+                    }
+                    object(text)
+                }
+            };
             let named = read.and_then(|input| self.naming.name(input));
             let (id, input) = match named {
                 Ok((id, input)) => (id, Ok(input)),
-                Err(error) => (self.naming.name_broken(found.hash), Err(at_line(error, self.line))),
+                Err(error) => (self.naming.name_broken(hasher.finalize()), Err(at_line(error, self.line))),
             };
             return Ok(Some(Item { id, line: self.line, end: self.end, input }));
         }
-    }
-
-    fn read_line(&mut self) -> io::Result<Option<Line>> {
-        let (mut bytes, mut hasher) = (Vec::new(), blake3::Hasher::new());
-        let (mut any, mut too_long) = (false, false);
-        loop {
-            let part = match self.reader.fill_buf() {
-                Ok(part) => part,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            if part.is_empty() {
-                break;
-            }
-            any = true;
-            let at = part.iter().position(|byte| *byte == b'\n');
-            let text = &part[..at.unwrap_or(part.len())];
-            hasher.update(text);
-            too_long |= bytes.len() + text.len() > BATCH_LINE_BYTES_MAX;
-            if too_long {
-                bytes = Vec::new();
-            } else {
-                bytes.extend_from_slice(text);
-            }
-            let taken = at.map_or(part.len(), |at| at + 1);
-            self.reader.consume(taken);
-            self.end += taken as u64;
-            if at.is_some() {
-                break;
-            }
-        }
-        Ok(any.then(|| Line { bytes, hash: hasher.finalize(), too_long }))
     }
 }
 

@@ -49,6 +49,12 @@ fn demand_json(headers: &HeaderMap) -> Result<(), Fault> {
     Err(Fault::invalid("the content type must be application/json"))
 }
 
+/// Reads a JSON body that is looked into elsewhere.
+pub(super) async fn bytes(request: Request) -> Result<Bytes, Fault> {
+    demand_json(request.headers())?;
+    collect(request.into_body(), REQUEST_BYTES_MAX).await
+}
+
 async fn collect(body: Body, bytes_max: usize) -> Result<Bytes, Fault> {
     let read = Limited::new(body, bytes_max).collect();
     match tokio::time::timeout(Duration::from_millis(BODY_MS_MAX), read).await {

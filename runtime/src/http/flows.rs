@@ -10,7 +10,6 @@ use outlast_protocol::requests::Deploy;
 use outlast_protocol::{ApiError, Code};
 use serde_json::json;
 
-use super::guard::Access;
 use super::parts::Named;
 use super::{Fault, Shared, body};
 use crate::engine::DeployError;
@@ -19,10 +18,7 @@ use crate::profile::Profile;
 /// `POST /v1/flows`
 pub(super) async fn deploy(State(app): Shared, request: Request) -> Result<Response, Fault> {
     let deploy: Deploy = body::json(request).await?;
-    if deploy.profile.is_some() {
-        demand_owner(&app.access)?;
-    }
-    match app.served.engine.deploy(deploy).await {
+    match app.api().deploy(deploy).await {
         Ok(flows) => Ok(Json(json!({ "flows": flows })).into_response()),
         Err(DeployError::Other(error)) => Err(error.into()),
         Err(DeployError::Invalid { diagnostics, sources }) => {
@@ -42,7 +38,7 @@ pub(super) async fn list(State(app): Shared) -> Result<Json<Value>, Fault> {
 ///
 /// Only for the owner: a profile decides in which directory tools work.
 pub(super) async fn put_profile(State(app): Shared, request: Request) -> Result<Json<Value>, Fault> {
-    demand_owner(&app.access)?;
+    app.api().demand_owner()?;
     let profile: Profile = body::json(request).await?;
     let name = profile.name();
     app.served.engine.put_profile(&name, profile.record()).await?;
@@ -51,16 +47,7 @@ pub(super) async fn put_profile(State(app): Shared, request: Request) -> Result<
 
 /// `GET /v1/profiles/{name}`
 pub(super) async fn profile(State(app): Shared, Named(name): Named) -> Result<Json<Value>, Fault> {
-    demand_owner(&app.access)?;
+    app.api().demand_owner()?;
     let missing = || ApiError::new(Code::NotFound, format!("there is no environment profile {name:?}"));
     Ok(Json(app.served.engine.profile(&name)?.ok_or_else(missing)?))
-}
-
-fn demand_owner(access: &Access) -> Result<(), ApiError> {
-    match access {
-        Access::Owner => Ok(()),
-        Access::Loopback | Access::Token(_) => {
-            Err(ApiError::new(Code::Forbidden, "environment profiles are for the owner's socket only"))
-        }
-    }
 }

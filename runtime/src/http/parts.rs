@@ -1,6 +1,4 @@
-//! Paths and queries of requests: run ids that are run ids, parameters that are known, durations in the language's form.
-
-use std::time::Duration;
+//! Paths and queries of requests: run ids that are run ids, parameters that are known.
 
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
@@ -8,8 +6,6 @@ use outlast_kernel::ids::RunId;
 use serde::de::DeserializeOwned;
 
 use super::fault::Fault;
-use crate::duration;
-use crate::limits::WAIT_MS_MAX;
 
 /// The run that a path names.
 pub(super) struct Run(pub(super) RunId);
@@ -45,11 +41,4 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
         let query = Query::<T>::from_request_parts(parts, state).await;
         query.map(|Query(params)| Params(params)).map_err(|error| Fault::invalid(error.body_text()))
     }
-}
-
-/// Reads a `wait=`, cut to what one request may wait.
-pub(super) fn wait(text: Option<&str>) -> Result<Duration, Fault> {
-    let wait = text.map_or(Ok(Duration::ZERO), duration::parse);
-    let wait = wait.map_err(|error| Fault::invalid(format!("wait: {error}")))?;
-    Ok(wait.min(Duration::from_millis(WAIT_MS_MAX)))
 }

@@ -1,0 +1,132 @@
+//! What the methods do: one call of the API each.
+//!
+//! Leaves following a run to whoever can send notifications. Invariant: parameters that are not known are refused.
+
+use outlast_dsl::diag;
+use outlast_kernel::Json;
+use outlast_protocol::{ApiError, Code};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::{METHOD_NOT_FOUND, RpcError};
+use crate::api::{Api, EventsPage, Wait};
+use crate::engine::DeployError;
+use crate::limits::QUOTED_CHARS;
+
+type Params = Map<String, Json>;
+type Called = Result<Json, RpcError>;
+
+/// No parameters.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// Whether a method may change something, so that the order of calls counts.
+pub(crate) fn writes(method: &str, params: &Params) -> bool {
+    match method {
+        // Who waits for a run to take a message would hold up everything behind it.
+        "runs.message" => !params.contains_key("wait"),
+        "flows.deploy" | "runs.start" | "runs.withdraw" | "runs.answer" | "runs.cancel"
+        | "runs.terminate" | "runs.settle" | "runs.release" | "runs.fork" => true,
+        _ => false,
+    }
+}
+
+/// Calls a method.
+pub(crate) async fn call(api: Api<'_>, method: &str, params: Params) -> Called {
+    match method {
+        "flows.deploy" => deploy(api, params).await,
+        "flows.list" => {
+            let Nothing {} = read(params)?;
+            Ok(json!({ "items": api.engine().flows()?, "next": null }))
+        }
+        "runs.start" => shown(api.start(read(params)?).await),
+        "runs.list" => shown(api.list(read(params)?).await),
+        "runs.get" | "runs.cancel" | "runs.terminate" | "runs.tree" => {
+            of_run_alone(api, method, params).await
+        }
+        "runs.result" | "runs.events" | "runs.message" | "runs.withdraw" | "runs.answer" | "runs.settle"
+        | "runs.release" | "runs.fork" => of_run(api, method, params).await,
+        "runs.watch" | "runs.unwatch" => {
+            let hint = "follow GET /v1/runs/{id}/stream, or call `outlast rpc` over stdio";
+            Err(ApiError::new(Code::Invalid, "HTTP has no notifications to follow a run by")
+                .hint(hint)
+                .into())
+        }
+        other => {
+            let other: String = other.chars().take(QUOTED_CHARS).collect();
+            Err(RpcError::new(METHOD_NOT_FOUND, format!("there is no method {other:?}")))
+        }
+    }
+}
+
+async fn deploy(api: Api<'_>, params: Params) -> Called {
+    match api.deploy(read(params)?).await {
+        Ok(flows) => Ok(json!({ "flows": flows })),
+        Err(DeployError::Other(error)) => Err(error.into()),
+        Err(DeployError::Invalid { diagnostics, sources }) => {
+            let error = ApiError::new(Code::Invalid, "the flows have faults; see `diagnostics`");
+            Err(RpcError::from(error).with("diagnostics", json!(diag::json(&diagnostics, &sources))))
+        }
+    }
+}
+
+/// Calls a method that needs nothing but a run.
+async fn of_run_alone(api: Api<'_>, method: &str, mut params: Params) -> Called {
+    let run = take_run(&mut params)?;
+    let Nothing {} = read(params)?;
+    let (engine, run) = (api.engine(), run.as_str());
+    match method {
+        "runs.get" => shown(engine.get(run).await),
+        "runs.cancel" => shown(engine.cancel(run, api.by).await),
+        "runs.terminate" => shown(engine.terminate(run, api.by).await),
+        _ => shown(engine.tree(run).await),
+    }
+}
+
+/// Calls a method of a run that has parameters of its own.
+async fn of_run(api: Api<'_>, method: &str, mut params: Params) -> Called {
+    let run = take_run(&mut params)?;
+    let (engine, run, by) = (api.engine(), run.as_str(), api.by);
+    match method {
+        "runs.result" => shown(api.result(run, read(params)?).await),
+        "runs.events" => shown(api.events(run, read::<EventsPage>(params)?).await),
+        "runs.message" => {
+            let wait = params.remove("wait").map(|wait| read_value("wait", wait)).transpose()?;
+            shown(api.message(run, Wait { wait }, read(params)?).await)
+        }
+        "runs.withdraw" => shown(engine.withdraw(run, read(params)?, by).await),
+        "runs.answer" => shown(engine.answer(run, read(params)?, by).await),
+        "runs.settle" => shown(engine.settle(run, read(params)?, by).await),
+        "runs.release" => shown(engine.release(run, read(params)?, by).await),
+        _ => {
+            let forked = engine.fork(run, read(params)?, by).await;
+            shown(forked.map(|(run, existing)| crate::api::Started { run, existing }))
+        }
+    }
+}
+
+fn shown<T: serde::Serialize>(result: Result<T, ApiError>) -> Called {
+    Ok(json!(result?))
+}
+
+/// Takes the parameter that names a run.
+pub(crate) fn take_run(params: &mut Params) -> Result<String, ApiError> {
+    match params.remove("run") {
+        Some(Value::String(run)) => Ok(run),
+        Some(_) => Err(ApiError::new(Code::Invalid, "run: a run's id is expected").at("run")),
+        None => Err(ApiError::new(Code::Invalid, "the parameter `run` is missing").at("run")),
+    }
+}
+
+/// Reads parameters.
+pub(crate) fn read<T: DeserializeOwned>(params: Params) -> Result<T, ApiError> {
+    let read = serde_json::from_value(Value::Object(params));
+    read.map_err(|error| ApiError::new(Code::Invalid, format!("the parameters do not fit: {error}")))
+}
+
+fn read_value<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, ApiError> {
+    let read = serde_json::from_value(value);
+    read.map_err(|error| ApiError::new(Code::Invalid, format!("{name}: {error}")).at(name))
+}
