@@ -10,6 +10,7 @@ pub(crate) mod graph;
 pub(crate) mod imports;
 pub(crate) mod load;
 pub(crate) mod names;
+pub(crate) mod notes;
 pub(crate) mod operators;
 pub(crate) mod outcomes;
 pub(crate) mod signatures;
@@ -28,6 +29,7 @@ use crate::machine::{FlowIx, Machine};
 use crate::places::Places;
 use declare::Texts;
 use load::{EDITION, Loaded, load};
+use notes::Notes;
 use tables::{Spot, Tables};
 
 /// What checking found.
@@ -58,13 +60,22 @@ pub struct CheckedFlow {
 /// [`gather`](crate::gather)).
 #[must_use]
 pub fn check(files: &[SourceFile], attachments: &BTreeMap<String, String>) -> Checked {
+    noted(files, attachments, Notes::default()).0
+}
+
+/// Checks like [`check`], and gives the declarations with what was noted on the way.
+pub(crate) fn noted(
+    files: &[SourceFile],
+    attachments: &BTreeMap<String, String>,
+    notes: Notes,
+) -> (Checked, Tables) {
     let mut out = Vec::new();
     let loaded = load(files, attachments, &mut out);
+    let mut tables = Tables { library_from: number(loaded.files.len()), notes, ..Tables::default() };
     // A broken tree has holes, and what follows from them is not worth reading.
     if out.iter().any(Diagnostic::is_error) {
-        return finished(Vec::new(), loaded, out);
+        return (finished(Vec::new(), loaded, out), tables);
     }
-    let mut tables = Tables { library_from: number(loaded.files.len()), ..Tables::default() };
     let texts = declare::declare(&loaded.parsed, &mut tables, &mut out);
     imports::bring(&loaded, &mut tables, &mut out);
     signatures::fill(&texts, &mut tables, &mut out);
@@ -76,7 +87,7 @@ pub fn check(files: &[SourceFile], attachments: &BTreeMap<String, String>) -> Ch
         flows = link_all(&loaded, &texts, &tables, &program, &book, &mut out);
     }
     imports::suggest(&loaded, &mut out);
-    finished(flows, loaded, out)
+    (finished(flows, loaded, out), tables)
 }
 
 fn finished(mut flows: Vec<CheckedFlow>, loaded: Loaded, mut diagnostics: Vec<Diagnostic>) -> Checked {

@@ -5,6 +5,7 @@
 
 mod check;
 pub mod diag;
+pub mod editor;
 mod files;
 mod format;
 pub mod graph;

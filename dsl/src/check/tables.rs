@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::notes::Notes;
 use super::ty::Ty;
 use crate::diag::{FileId, TextSpan, closest};
 use crate::machine::{
@@ -125,6 +126,8 @@ pub(crate) struct Tables {
     pub(crate) retries: BTreeMap<(Layer, String), (RetryIx, Spot)>,
     /// The number of the first file of the prelude.
     pub(crate) library_from: u32,
+    /// What is noted for editors.
+    pub(crate) notes: Notes,
 }
 
 impl Tables {

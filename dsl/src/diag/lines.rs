@@ -117,6 +117,27 @@ impl LineIndex {
         let within = span.of(text).char_indices().nth(skip).map(|(at, _)| at);
         Some(within.map_or(span.end, |at| span.start + u32::try_from(at).unwrap_or(0)))
     }
+
+    /// Line and column of `offset` as editors count: from 0, columns in UTF-16 units.
+    pub fn utf16(&self, offset: u32, text: &str) -> (u32, u32) {
+        let line = self.line(offset.min(self.len));
+        let start = self.starts.get(line as usize).copied().unwrap_or(0);
+        let before = TextSpan::new(start, offset.min(self.len)).of(text);
+        (line, u32::try_from(before.encode_utf16().count()).unwrap_or(u32::MAX))
+    }
+
+    /// The offset of what [`LineIndex::utf16`] gives; the end of the line if the column is past it, `None` past the last line.
+    pub fn offset_of_utf16(&self, line: u32, column: u32, text: &str) -> Option<u32> {
+        let span = self.span_of(line, text)?;
+        let mut units = 0;
+        for (at, c) in span.of(text).char_indices() {
+            if units >= column as usize {
+                return Some(span.start + u32::try_from(at).unwrap_or(0));
+            }
+            units += c.len_utf16();
+        }
+        Some(span.end)
+    }
 }
 
 #[cfg(test)]
@@ -138,6 +159,17 @@ mod tests {
         assert_eq!(lines.span_of(0, text).map(|span| span.of(text)), Some("ab"));
         assert_eq!(lines.offset(Position { line: 5, column: 1 }, text), None);
         assert_eq!(lines.offset(Position { line: 1, column: 99 }, text), Some(2));
+    }
+
+    #[test]
+    fn editors_count_utf16_units() {
+        let text = "a\u{1f600}b\nc";
+        let lines = LineIndex::new(text);
+        for (offset, line, column) in [(0, 0, 0), (1, 0, 1), (5, 0, 3), (6, 0, 4), (7, 1, 0), (8, 1, 1)] {
+            assert_eq!(lines.utf16(offset, text), (line, column), "offset {offset}");
+            assert_eq!(lines.offset_of_utf16(line, column, text), Some(offset), "{line}:{column}");
+        }
+        assert_eq!((lines.offset_of_utf16(0, 99, text), lines.offset_of_utf16(2, 0, text)), (Some(6), None));
     }
 
     #[test]

@@ -47,6 +47,11 @@ pub(crate) fn is_builtin(word: &str) -> bool {
     OTHER.contains(&word) || BUILTINS.iter().any(|(one, ..)| *one == word)
 }
 
+/// The words of all functions of the edition.
+pub(crate) fn words() -> impl Iterator<Item = &'static str> {
+    OTHER.iter().copied().chain(BUILTINS.iter().map(|(word, ..)| *word))
+}
+
 impl Scope<'_> {
     pub(crate) fn builtin(&mut self, name: &Word, args: &ast::ArgList, want: Option<&Ty>) -> Typed {
         let word = name.text();

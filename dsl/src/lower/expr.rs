@@ -42,6 +42,7 @@ impl Scope<'_> {
         let mark = self.enter();
         let typed = self.open_expr(of, want);
         self.leave(mark);
+        self.tables.notes.add(self.spot(of.span()), &typed.ty);
         typed
     }
 

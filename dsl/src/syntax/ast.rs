@@ -166,7 +166,8 @@ fn span_of(node: &SyntaxNode) -> TextSpan {
     }
 }
 
-fn docs_of(node: &SyntaxNode) -> Option<String> {
+/// The `///` lines directly above a node, without the slashes.
+pub(crate) fn docs_of(node: &SyntaxNode) -> Option<String> {
     let elements = node.children_with_tokens().take_while(|element| element.kind().is_trivia());
     let docs =
         elements.filter_map(|element| element.into_token()).filter(|token| token.kind() == SyntaxKind::Doc);
