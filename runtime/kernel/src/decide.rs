@@ -13,7 +13,7 @@ use crate::ids::{Attempt, Millis, OpId};
 use crate::input::{Input, Refusal};
 use crate::json::{Reader, Unknown, value_to_json};
 use crate::operation::{Class, Outcome, Phase};
-use crate::state::{ActivityWork, Op, State, Work};
+use crate::state::{ActivityWork, Op, Owner, State};
 
 impl State {
     /// Returns the events that an input causes at `now`, none if there is nothing to record; `random` spreads retry waits.
@@ -48,7 +48,7 @@ impl State {
             Input::Settle { op, verdict, by } => self.settle(*op, verdict, by).map(|kind| vec![kind]),
             Input::Release { op, by } => self.release(*op, by).map(|kind| vec![kind]),
             Input::Spawned { op, result } => self.spawned(*op, result).map(|kind| vec![kind]),
-            Input::ChildEnded { op, outcome } => self.child_ended(*op, outcome).map(|kind| vec![kind]),
+            Input::ChildEnded { op, outcome } => self.child_ended(*op, outcome),
             Input::Delivered { op, receipt } => self.delivered(*op, receipt).map(|kind| vec![kind]),
             Input::Cancel { by } => {
                 self.not_ended()?;
@@ -60,6 +60,10 @@ impl State {
             }
             Input::Terminate { by } => {
                 self.not_ended()?;
+                if self.tells_parent() {
+                    // How it ended is on its way to the run that spawned it.
+                    return Err(Refusal::AlreadyEnding);
+                }
                 Ok(vec![EventKind::Terminated { by: by.clone() }])
             }
         }
@@ -90,10 +94,7 @@ impl State {
     /// Returns an open activity.
     fn activity(&self, id: OpId) -> Option<(&Op, &ActivityWork)> {
         let op = self.core.ops.get(&id)?;
-        match &op.work {
-            Work::Activity(work) => Some((op, work)),
-            Work::Timer(_) | Work::Await(_) | Work::Ask(_) => None,
-        }
+        op.work.activity().map(|work| (&**op, work))
     }
 
     /// Says whether a blocked run holds a fact about an operation: there is then no second one.
@@ -117,7 +118,7 @@ impl State {
             Phase::RetryAt(time) => time <= now,
             Phase::Begun { .. } | Phase::Verifying(_) | Phase::Held(_) | Phase::Budget => false,
         };
-        if !ready || attempt != work.attempt {
+        if !ready || attempt != work.attempt || work.settling {
             return Err(superseded);
         }
         if work.class != Class::Once {
@@ -128,7 +129,9 @@ impl State {
 
     fn void(&self, id: OpId, attempt: Attempt) -> Result<Vec<EventKind>, Refusal> {
         let begun = self.activity(id).filter(|(_, work)| {
-            matches!(work.phase, Phase::Begun { .. }) && work.attempt == attempt && !self.holds_fact_of(id)
+            // What only settles may not be begun any more: that nobody has it in hand ends it.
+            let may_be = matches!(work.phase, Phase::Begun { .. }) || work.settling;
+            may_be && work.attempt == attempt && !self.holds_fact_of(id)
         });
         match begun {
             Some(_) => Ok(vec![EventKind::Void { op: id, attempt }]),
@@ -158,7 +161,10 @@ impl State {
     fn settle(&self, id: OpId, verdict: &Settlement, by: &str) -> Result<EventKind, Refusal> {
         let work = self.named(id)?;
         let is_doubt = work.begun && matches!(work.phase, Phase::Held(_) | Phase::Verifying(_));
-        if !is_doubt {
+        // A person may have undone by hand, or give up.
+        let undoes = self.core.ops.get(&id).is_some_and(|op| matches!(op.owner, Owner::Undo(..)));
+        let held_undo = undoes && matches!(work.phase, Phase::Held(_)) && *verdict != Settlement::NotHappened;
+        if !is_doubt && !held_undo {
             let detail = format!("operation {id} is not in doubt");
             return Err(Refusal::Invalid { detail });
         }

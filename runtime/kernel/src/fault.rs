@@ -4,7 +4,8 @@
 //! the same place.
 
 use crate::limits::{
-    EVAL_DEPTH_MAX, FUEL_MAX, NESTING_MAX, OPERATIONS_MAX, TRANSITIONS_MAX, VALUE_BYTES_MAX, VALUE_DEPTH_MAX,
+    EVAL_DEPTH_MAX, FUEL_MAX, NESTING_MAX, OPERATIONS_MAX, SPAWN_DEPTH_MAX, TRANSITIONS_MAX, VALUE_BYTES_MAX,
+    VALUE_DEPTH_MAX,
 };
 use crate::value::Oversize;
 
@@ -38,6 +39,12 @@ pub enum Fault {
     /// Flows are nested too deeply.
     #[error("flows and groups nested more than {NESTING_MAX} times")]
     Nesting,
+    /// A run that was spawned by spawned runs spawns another one.
+    #[error("runs spawned by runs, more than {SPAWN_DEPTH_MAX} deep")]
+    SpawnDepth,
+    /// The name of a spawned run is no run id.
+    #[error("the name of a spawned run: {0}")]
+    SpawnName(#[from] crate::ids::InvalidRunId),
     /// An outcome has no arrow that fits.
     #[error("no arrow fits the outcome {outcome}")]
     NoArrow {

@@ -22,7 +22,7 @@ pub mod value;
 
 pub use check::check_input;
 pub use fault::Fault;
-pub use state::{Diverged, Snapshot, SnapshotError, State};
+pub use state::{ChildStart, Diverged, Snapshot, SnapshotError, State};
 
 /// A JSON value as workers and people send it; typed when it is applied.
 pub type Json = serde_json::Value;

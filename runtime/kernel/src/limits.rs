@@ -30,6 +30,12 @@ pub const MAILBOX_MESSAGES_MAX: usize = 1_000;
 /// Bytes of the unread messages of one run.
 pub const MAILBOX_BYTES_MAX: u64 = 8 << 20;
 
+/// How deep runs may spawn runs.
+pub const SPAWN_DEPTH_MAX: usize = 32;
+
+/// Milliseconds that a cancelled or failing run waits for the runs that it spawned to stop, before it undoes what it did.
+pub const CHILDREN_STOP_MS_MAX: u64 = 5 * 60_000;
+
 /// Losses of one operation before it counts as failed, if no retry policy says otherwise.
 pub const LOSSES_MAX: u32 = 20;
 

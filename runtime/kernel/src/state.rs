@@ -11,6 +11,7 @@ mod audit;
 mod body;
 mod budget;
 mod cancel;
+mod children;
 mod dispatch;
 mod doubt;
 mod enter;
@@ -24,6 +25,7 @@ mod ops;
 mod parts;
 mod results;
 mod retry;
+mod saga;
 mod snapshot;
 mod turn;
 mod view;
@@ -32,8 +34,10 @@ pub use snapshot::{Snapshot, SnapshotError};
 
 pub(crate) use activity::attempts_used;
 pub(crate) use ask::free_role;
+pub use children::ChildStart;
 pub(crate) use failure::{declared, error_value};
-pub(crate) use parts::{ActivityWork, AskWork, Op, Work};
+
+pub(crate) use parts::{ActivityWork, AskWork, Op, Owner, Work};
 pub(crate) use retry::{attempts_left, rule, wait_until};
 
 use std::sync::Arc;
@@ -48,7 +52,7 @@ use crate::ids::{Millis, OpId, RunId, Seq};
 use crate::json::value_to_json;
 use crate::operation::{Blocked, Effects, Operation, Outcome};
 use crate::program::Program;
-use parts::{Active, Cancelling, Mail, Node, NodeId, NodeKind};
+use parts::{Active, Cancelling, EndedChild, Mail, Node, NodeId, NodeKind, Undo};
 use turn::{Stop, Turn};
 
 /// The whole resumable configuration of one run. Cloning it is cheap.
@@ -92,6 +96,15 @@ pub(crate) struct Core {
     pub(crate) blocked: Option<Arc<Blocked>>,
     /// Events that a blocked run could not apply, the one that blocked it first.
     pub(crate) held: VectorSync<Arc<Event>>,
+    /// The run and operation that spawned this one, and all runs above it.
+    pub(crate) parent: Option<Arc<(RunId, OpId)>>,
+    pub(crate) ancestors: Arc<[RunId]>,
+    /// Spawned runs that ended, by their handles.
+    pub(crate) ended: RedBlackTreeMapSync<RunId, Arc<EndedChild>>,
+    /// The undo stacks of all sagas.
+    pub(crate) undos: RedBlackTreeMapSync<OpId, Arc<Undo>>,
+    /// Sagas that were cut off from outside and undo on their own.
+    pub(crate) orphans: RedBlackTreeSetSync<NodeId>,
 }
 
 /// A history that its machine does not explain: another machine, another kernel, or a damaged history. Nothing was changed.
@@ -149,7 +162,7 @@ impl State {
             Err(Stop::Fault(_)) if matches!(event.kind, EventKind::Cancelled { .. }) => {
                 // Cleaning up is not possible, but stopping is.
                 let mut turn = Turn::new(&program, self.core.clone(), event);
-                turn.cancel_at_once();
+                turn.stop_at_once(Outcome::Cancelled);
                 let (core, effects) = turn.finish();
                 self.core = core;
                 Ok(effects)
@@ -237,6 +250,12 @@ impl State {
         self.core.outcome.as_deref()
     }
 
+    /// Returns how the run will end, once all that is left to be undone, delivered or settled is.
+    #[must_use]
+    pub fn ending(&self) -> Option<&Outcome> {
+        self.core.ending.as_deref()
+    }
+
     /// Returns why the run is blocked.
     #[must_use]
     pub fn blocked(&self) -> Option<&Blocked> {
@@ -309,7 +328,7 @@ impl State {
             path.push_str(&self.program.state(flow.flow, flow.state).name);
             next = match flow.active {
                 Active::Child(child) => Some(child),
-                Active::Idle | Active::Stopped | Active::Op(_) => None,
+                Active::Idle | Active::Stopped | Active::Undoing | Active::Op(_) => None,
             };
         }
         path
@@ -370,7 +389,12 @@ impl State {
             .map(|op| match &op.work {
                 Work::Activity(work) => 400 + values(&work.args),
                 Work::Ask(work) => 400 + work.show.size(),
-                Work::Timer(_) | Work::Await(_) => 200,
+                Work::Spawn(work) | Work::Child(work) => 400 + values(&work.args),
+                Work::Timer(_)
+                | Work::Await(_)
+                | Work::AwaitEnded(..)
+                | Work::CancelChild(..)
+                | Work::TellParent(_) => 200,
             })
             .sum();
         let rest = core.mail_bytes + 96 * core.seen.size() as u64 + 1_000;
@@ -405,6 +429,11 @@ impl Core {
             cancelling: None,
             blocked: None,
             held: VectorSync::new_sync(),
+            parent: None,
+            ancestors: Arc::default(),
+            ended: RedBlackTreeMapSync::new_sync(),
+            undos: RedBlackTreeMapSync::new_sync(),
+            orphans: RedBlackTreeSetSync::new_sync(),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::event::{Choice, EventKind};
 use crate::ids::OpId;
 use crate::input::Refusal;
 use crate::json::{Unknown, value_to_json};
-use crate::state::{AskWork, State, Work, free_role};
+use crate::state::{AskWork, State, free_role};
 
 /// What a person said.
 pub(super) struct Given<'a> {
@@ -61,10 +61,7 @@ impl State {
 
     /// Returns the open question that an answer means.
     fn question_of(&self, question: Option<OpId>) -> Result<(OpId, &AskWork), Refusal> {
-        let open = |id: OpId| match &self.core.ops.get(&id)?.work {
-            Work::Ask(ask) if !self.holds_fact_of(id) => Some(&**ask),
-            Work::Ask(_) | Work::Activity(_) | Work::Timer(_) | Work::Await(_) => None,
-        };
+        let open = |id: OpId| self.core.ops.get(&id)?.work.question().filter(|_| !self.holds_fact_of(id));
         if let Some(id) = question {
             if let Some(ask) = open(id) {
                 return Ok((id, ask));

@@ -148,7 +148,7 @@ impl State {
 
     /// Returns when the next attempt may start, if there is one.
     fn retry_at(&self, of: &Try<'_>, error: &Failure) -> Option<Millis> {
-        if !error.retryable || of.work.expired {
+        if !error.retryable || of.work.expired || of.work.settling {
             return None;
         }
         let rule = rule(&self.program.machine, of.activity, &error.kind)?;

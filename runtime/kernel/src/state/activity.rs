@@ -8,7 +8,7 @@ use std::sync::Arc;
 use outlast_dsl::machine::{Activity, Outcome as On};
 
 use super::budget::Cost;
-use super::parts::{ActivityWork, Completion, Op, Work};
+use super::parts::{ActivityWork, Completion, Happened, Op, Work};
 use super::turn::{Stop, Turn};
 use crate::Json;
 use crate::event::{Failure, LostWhy};
@@ -17,6 +17,7 @@ use crate::ids::{Attempt, Millis, OpId};
 use crate::json::{Reader, Unknown};
 use crate::limits::LOSSES_MAX;
 use crate::operation::{Class, Phase};
+use crate::value::Value;
 
 /// How an attempt failed, as the event has it.
 #[derive(Clone, Copy)]
@@ -72,10 +73,7 @@ impl<'m> Turn<'m> {
     pub(super) fn failed(&mut self, id: OpId, name: &str, end: &Failed<'_>) -> Result<(), Stop> {
         let Failed { attempt, error, retry_at, cost } = *end;
         let (op, activity) = self.named(id, Some(name))?;
-        let used = match &op.work {
-            Work::Activity(work) => attempts_used(work, attempt),
-            Work::Timer(_) | Work::Await(_) | Work::Ask(_) => 0,
-        };
+        let used = op.work.activity().map_or(0, |work| attempts_used(work, attempt));
         if let Work::Activity(work) = &op.work {
             // A late answer ends a doubt, and the operation's deadline counts again if it waited.
             if let Phase::Verifying(verifier) = work.phase {
@@ -86,17 +84,20 @@ impl<'m> Turn<'m> {
             }
         }
         self.book(id, Cost::Reported(attempt, cost))?;
+        let has_undo = self.s.undos.contains_key(&id);
         self.edit_activity(id, |work| {
             work.last = Some(error.clone());
             work.begun = false;
+            work.doubtful |= has_undo && error.kind == "timeout";
         })?;
-        if let Some(retry_at) = retry_at {
+        let settling = op.work.activity().is_some_and(|work| work.settling);
+        if let Some(retry_at) = retry_at.filter(|_| !settling) {
             return Ok(self.next_attempt(id, attempt, Some(retry_at))?);
         }
         let policy = activity.retry.map(|ix| &self.program.machine.retries[ix.at()]);
         let rule = super::retry::rule(&self.program.machine, activity, &error.kind);
         let used_up = rule.is_some_and(|rule| !super::retry::attempts_left(rule, used));
-        if policy.is_some_and(|policy| policy.then_hold) && error.retryable && used_up {
+        if policy.is_some_and(|policy| policy.then_hold) && error.retryable && used_up && !settling {
             return Ok(self.hold(id, format!("{used} attempts failed: {}", error.text))?);
         }
         let completion = self.failed_completion(activity, error, used)?;
@@ -158,7 +159,11 @@ impl<'m> Turn<'m> {
 
     /// A begun attempt never reached its worker: it does not count, and there is no doubt.
     pub(super) fn void(&mut self, id: OpId, attempt: Attempt) -> Result<(), Stop> {
-        self.named(id, None)?;
+        let (op, _) = self.named(id, None)?;
+        if let Some(work) = op.work.activity().filter(|work| work.settling) {
+            let happened = if work.doubtful { Happened::Maybe } else { Happened::No };
+            return Ok(self.settle_op(id, happened)?);
+        }
         self.edit_activity(id, |work| work.uncounted += 1)?;
         Ok(self.next_attempt(id, attempt, None)?)
     }
@@ -177,6 +182,12 @@ impl<'m> Turn<'m> {
         if work.class == Class::Once {
             return Ok(self.in_doubt(id)?);
         }
+        if work.settling {
+            return Ok(self.settle_op(id, Happened::Maybe)?);
+        }
+        if self.s.undos.contains_key(&id) {
+            self.edit_activity(id, |work| work.doubtful = true)?;
+        }
         if why == LostWhy::Restart {
             // A restart of the engine is nobody's failure.
             self.edit_activity(id, |work| work.uncounted += 1)?;
@@ -194,7 +205,13 @@ impl<'m> Turn<'m> {
         let text = format!("lost: {used} attempts never answered");
         let error = Failure { kind: kind.to_owned(), text, ..Failure::default() };
         let completion = self.failed_completion(activity, &error, used)?;
-        Ok(self.complete_op(id, completion)?)
+        Ok(self.complete_op(id, Completion { happened: Happened::Maybe, ..completion })?)
+    }
+
+    /// Ends the wait for an attempt in hand whose result nobody wants but its saga.
+    pub(super) fn settle_op(&mut self, id: OpId, happened: Happened) -> Result<(), Fault> {
+        let completion = Completion { happened, ..Completion::new(On::Unknown, Value::Nothing) };
+        self.complete_op(id, completion)
     }
 
     /// The deadline of the whole operation is over.
@@ -212,7 +229,9 @@ impl<'m> Turn<'m> {
         }
         let used = attempts_used(work, work.attempt).saturating_sub(1);
         let completion = self.timeout_completion(activity, used)?;
-        Ok(self.complete_op(id, completion)?)
+        // A `once` operation that was not begun cannot have happened.
+        let happened = if work.class == Class::Once { Happened::No } else { Happened::Maybe };
+        Ok(self.complete_op(id, Completion { happened, ..completion })?)
     }
 
     /// Returns the outcome of an activity whose time is over.

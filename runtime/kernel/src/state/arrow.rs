@@ -161,7 +161,7 @@ impl<'m> Turn<'m> {
             return self.take_limit(id, limit);
         }
         self.spot = spot;
-        self.go_unlimited(id, scope, acts, goal)
+        self.go_unlimited(id, scope, acts, goal, Way::Arrow)
     }
 
     /// Goes on after the limits of an arrow.
@@ -171,7 +171,17 @@ impl<'m> Turn<'m> {
         mut scope: Scope,
         acts: &[&'m [Act]],
         goal: &'m Goal,
+        way: Way,
     ) -> Result<(), Fault> {
+        let undoes = self.program.flow(self.flow(id)?.flow).saga
+            && match goal {
+                Goal::Fail(_) => true,
+                Goal::End(_) => way == Way::Limit,
+                Goal::State(..) | Goal::Stay => false,
+            };
+        if undoes {
+            self.begin_undoing(id)?;
+        }
         if !matches!(goal, Goal::Stay) {
             self.leave(id)?;
         }
@@ -187,7 +197,8 @@ impl<'m> Turn<'m> {
             }
             Goal::End(value) => {
                 let value = eval(&mut self.env, &mut scope, value)?;
-                self.end_node(id, Completion::new(On::Ok, value))
+                let completion = Completion::new(On::Ok, value);
+                if undoes { self.leave_saga(id, completion) } else { self.end_node(id, completion) }
             }
             Goal::Fail(error) => {
                 let error = eval(&mut self.env, &mut scope, error)?;
@@ -206,8 +217,12 @@ impl<'m> Turn<'m> {
                 self.discard(flow, message.0);
                 Ok(())
             }
-            // Doubts matter to undo stacks only.
-            Act::Settle(..) => Ok(()),
+            Act::Settle(doubt, verdict) => {
+                let doubt = eval(&mut self.env, scope, doubt)?;
+                let verdict = eval(&mut self.env, scope, verdict)?;
+                self.settle_doubt(&doubt, &verdict);
+                Ok(())
+            }
             Act::AlsoDo(activity, args) => {
                 let args = eval_all(&mut self.env, scope, args)?;
                 self.open_activity_with(Owner::Also, id, *activity, args)?;
@@ -227,6 +242,13 @@ impl<'m> Turn<'m> {
             }
         }
     }
+}
+
+/// How a goal is come to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Arrow,
+    Limit,
 }
 
 /// Returns the names under which arrows may know an outcome, the most special first.

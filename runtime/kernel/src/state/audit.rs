@@ -42,12 +42,19 @@ impl State {
         }
         for (id, op) in &core.ops {
             match op.owner {
-                Owner::Also | Owner::CleanUp => {}
+                Owner::Also | Owner::CleanUp | Owner::Run | Owner::Children => {}
+                Owner::Settling => {
+                    let saga = core.undos.get(id).map(|undo| undo.saga);
+                    let waits = saga.is_some_and(|saga| self.is_undoing(saga, None));
+                    ensure(waits, || format!("{id} settles for nobody"))?;
+                }
+                Owner::Undo(saga, of) => {
+                    ensure(self.is_undoing(saga, Some(*id)), || format!("{id} undoes for nobody"))?;
+                    ensure(core.undos.contains_key(&of), || format!("{id} undoes nothing"))?;
+                }
                 Owner::Verify(of) => {
-                    let verified = core.ops.get(&of).is_some_and(|of| match &of.work {
-                        Work::Activity(work) => work.phase == Phase::Verifying(*id),
-                        Work::Timer(_) | Work::Await(_) | Work::Ask(_) => false,
-                    });
+                    let work = core.ops.get(&of).and_then(|of| of.work.activity());
+                    let verified = work.is_some_and(|work| work.phase == Phase::Verifying(*id));
                     ensure(verified, || format!("{id} verifies nothing"))?;
                 }
                 Owner::Work(_) | Owner::Timer(..) | Owner::Limit(..) | Owner::Deadline(_) => {
@@ -56,18 +63,23 @@ impl State {
             }
             self.audit_op(op)?;
         }
-        let all = core.cancelling.is_some() || nodes.len() == core.nodes.size();
+        let all = core.cancelling.is_some() || nodes.len() + core.orphans.size() == core.nodes.size();
         ensure(all, || "a part of the state belongs to nothing".to_owned())
+    }
+
+    /// Says whether a saga is being left, and by which operation it undoes, if one is given.
+    fn is_undoing(&self, saga: NodeId, by: Option<OpId>) -> bool {
+        match self.core.nodes.get(&saga).map(|node| &node.kind) {
+            Some(NodeKind::Flow(flow)) => {
+                flow.undoing.as_ref().is_some_and(|undoing| by.is_none() || undoing.current == by)
+            }
+            Some(NodeKind::Group(_)) | None => false,
+        }
     }
 
     fn audit_money(&self) -> Result<(), String> {
         let core = &self.core;
-        let activities = || {
-            core.ops.iter().filter_map(|(id, op)| match &op.work {
-                Work::Activity(work) => Some((*id, work)),
-                Work::Timer(_) | Work::Await(_) | Work::Ask(_) => None,
-            })
-        };
+        let activities = || core.ops.iter().filter_map(|(id, op)| Some((*id, op.work.activity()?)));
         let costs = |work: &super::ActivityWork| {
             let text = self.program.machine.activities[work.activity.at()].costs.as_deref();
             text.and_then(crate::json::parse_decimal).unwrap_or_default()
@@ -122,11 +134,12 @@ impl State {
                 match flow.active {
                     Active::Op(op) => own(op)?,
                     Active::Child(child) => children.push(child),
-                    Active::Idle | Active::Stopped => {}
+                    Active::Idle | Active::Stopped | Active::Undoing => {}
                 }
                 let effect = &self.program.state(flow.flow, flow.state).effect;
                 let passes = matches!(effect, Effect::Choose(_) | Effect::Match(..));
-                ensure(!passes || flow.active == Active::Stopped, || "a choice came to rest".to_owned())?;
+                let stands = !matches!(flow.active, Active::Stopped | Active::Undoing);
+                ensure(!passes || !stands, || "a choice came to rest".to_owned())?;
             }
             NodeKind::Group(group) => {
                 let mut open = 0;

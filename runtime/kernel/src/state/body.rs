@@ -37,7 +37,7 @@ impl<'m> Turn<'m> {
             }
             Effect::Await(wait) => Active::Op(self.open_await(parent, id, &mut scope, wait)?),
             Effect::Ask(ask) => Active::Op(self.open_ask(parent, id, &mut scope, ask)?),
-            Effect::Spawn(_) => return Err(Fault::Unsupported { what: "spawn" }),
+            Effect::Spawn(spawn) => self.open_spawn(id, &mut scope, spawn)?,
             Effect::Choose(branches) => {
                 for branch in branches {
                     let taken = match &branch.cond {
@@ -111,8 +111,14 @@ impl<'m> Turn<'m> {
             not_happened: 0,
             expired: false,
             forked: false,
+            settling: false,
+            doubtful: false,
         };
+        let undo = matches!(owner, Owner::Work(_) | Owner::Also).then(|| Arc::clone(&work.args));
         let id = self.open(flow, owner, Some(due), Work::Activity(Box::new(work)))?;
+        if let Some(args) = undo {
+            self.note_undo(id, flow, ix, args);
+        }
         self.queue_for_budget(id)?;
         Ok(id)
     }
@@ -175,14 +181,13 @@ impl<'m> Turn<'m> {
         scope: &mut Scope,
         wait: &Await,
     ) -> Result<OpId, Fault> {
-        if !wait.ended.is_empty() {
-            return Err(Fault::Unsupported { what: "await ended" });
-        }
+        let runs = self.handles(scope, &wait.ended)?;
         let due = self.wait(scope, &wait.wait)?;
         let messages = &self.program.flow(self.flow(flow)?.flow).messages;
         let names = wait.messages.iter().map(|ix| messages[ix.at()].name.clone());
         let closed = wait.closed.then(|| "closed".to_owned());
-        let work = Work::Await(names.chain(closed).collect());
+        let names = names.chain(closed).collect();
+        let work = if runs.is_empty() { Work::Await(names) } else { Work::AwaitEnded(runs, names) };
         self.open(flow, Owner::Work(parent), due, work)
     }
 

@@ -7,7 +7,7 @@
 use outlast_dsl::machine::Measure;
 use rust_decimal::Decimal;
 
-use super::parts::{ActivityWork, NodeId, NodeKind, Work};
+use super::parts::{ActivityWork, NodeId, NodeKind, Owner, Work};
 use super::turn::{Task, Turn};
 use crate::eval::eval;
 use crate::fault::Fault;
@@ -26,7 +26,8 @@ impl Turn<'_> {
     pub(super) fn queue_for_budget(&mut self, id: OpId) -> Result<(), Fault> {
         let op = self.op(id)?;
         let Work::Activity(work) = &op.work else { return Ok(()) };
-        if self.costs(work).is_some() {
+        // What undoes is paid for whatever the limit says.
+        if self.costs(work).is_some() && !matches!(op.owner, Owner::Undo(..)) {
             self.s.waiting.insert_mut(id);
             return self.edit_activity(id, |work| work.phase = Phase::Budget);
         }
@@ -106,7 +107,9 @@ impl Turn<'_> {
         let cost = match cost {
             // A late answer of an attempt that counts as lost was paid for in full when it was lost.
             Cost::Reported(attempt, _)
-                if self.costs(work).is_some() && (attempt != work.attempt || !work.reserved) =>
+                if self.costs(work).is_some()
+                    && (attempt != work.attempt || !work.reserved)
+                    && !matches!(op.owner, Owner::Undo(..)) =>
             {
                 Decimal::ZERO
             }

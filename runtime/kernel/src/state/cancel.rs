@@ -1,14 +1,15 @@
-//! Cancelling: everything open is closed, then each flow that asked for it cleans up, innermost first, then the run ends.
+//! Cancelling: spawned runs are told to stop, everything open is closed, then each flow undoes and cleans up as it asked for,
+//! innermost first, then the run ends.
 //!
-//! Invariant: an accepted cancel never becomes success, and its clean-up has a deadline.
+//! Invariant: an accepted cancel never becomes success, its clean-up has a deadline, and no undo is skipped silently.
 
 use std::sync::Arc;
 
 use outlast_dsl::machine::MessageIx;
 
-use super::parts::{Active, Cancelling, Mail, Member, NodeId, NodeKind, Owner, Work};
-use super::turn::{Spot, Turn};
-use crate::event::EventKind;
+use super::parts::{Active, Cancelling, Mail, Member, NodeId, NodeKind, Owner, Report, Work};
+use super::turn::{Spot, Task, Turn};
+use crate::event::{EventKind, SpawnResult};
 use crate::fault::Fault;
 use crate::operation::Outcome;
 
@@ -18,40 +19,82 @@ impl Turn<'_> {
         self.unblock();
         if self.s.cancelling.is_some() {
             // Only a blocked clean-up is cancelled again.
-            self.end_run(Arc::new(Outcome::Cancelled));
+            self.stop_at_once(Outcome::Cancelled);
             return Ok(());
-        }
-        let open: Vec<_> = self.s.ops.keys().copied().collect();
-        for op in open {
-            self.close(op);
         }
         let mut left = Vec::new();
         if let Some(root) = self.s.root {
             self.stop(root, &mut left)?;
         }
+        let open: Vec<_> = self.s.ops.values().cloned().collect();
+        for op in open {
+            // A verifier goes on if what it verifies does.
+            let verifies = matches!(op.owner, Owner::Verify(of) if self.s.ops.contains_key(&of));
+            if !verifies && op.owner != Owner::Settling {
+                self.close(op.id);
+            }
+        }
         // The innermost is next, so it stands last.
         left.reverse();
-        self.s.cancelling = Some(Arc::new(Cancelling { left, current: None, deadline: None }));
-        self.next_clean_up()
+        let root = self.s.root;
+        let children = match root {
+            Some(root) if self.stop_children()? => Some(self.bound_children(root)?),
+            Some(_) | None => None,
+        };
+        let cancelling = Cancelling {
+            left,
+            current: None,
+            deadline: None,
+            children,
+            undoing: None,
+            report: Report::default(),
+        };
+        self.s.cancelling = Some(Arc::new(cancelling));
+        if children.is_some() { Ok(()) } else { self.next_clean_up() }
     }
 
     /// Ends the run without cleaning up.
-    pub(super) fn cancel_at_once(&mut self) {
+    pub(super) fn stop_at_once(&mut self, outcome: Outcome) {
         self.unblock();
-        self.end_run(Arc::new(Outcome::Cancelled));
+        let report = self.s.cancelling.as_ref().map(|cancelling| cancelling.report.clone());
+        let outcome = match outcome {
+            Outcome::Cancelled => self.cancelled_outcome(report.unwrap_or_default()),
+            Outcome::Done(_) | Outcome::Failed(_) | Outcome::Terminated => outcome,
+        };
+        let open: Vec<_> = self.s.ops.keys().copied().collect();
+        for op in open {
+            self.remove(op);
+        }
+        self.tasks.clear();
+        if !matches!(self.tell_parent(&outcome), Ok(true)) {
+            self.end_run(Arc::new(outcome));
+            return;
+        }
+        self.s.nodes = rpds::RedBlackTreeMapSync::new_sync();
+        self.s.undos = rpds::RedBlackTreeMapSync::new_sync();
+        self.s.orphans = rpds::RedBlackTreeSetSync::new_sync();
+        self.s.root = None;
+        self.s.cancelling = None;
+        self.s.ending = Some(Arc::new(outcome));
     }
 
-    /// Stops all flow instances of a part of the tree, and lists those that want to clean up, innermost first.
+    /// Stops all flow instances of a part of the tree, and lists those that want to undo or clean up, innermost first.
     fn stop(&mut self, id: NodeId, left: &mut Vec<NodeId>) -> Result<(), Fault> {
+        let program = self.program;
         let node = self.node_mut(id)?;
         node.deadline = None;
         let children: Vec<NodeId> = match &mut node.kind {
             NodeKind::Flow(flow) => {
                 flow.timers.clear();
                 flow.limits.clear();
-                match std::mem::replace(&mut flow.active, Active::Stopped) {
+                if program.flow(flow.flow).saga && flow.undoing.is_none() {
+                    let undoing = flow.undoing.get_or_insert_default();
+                    undoing.queued = true;
+                }
+                let active = if flow.undoing.is_some() { Active::Undoing } else { Active::Stopped };
+                match std::mem::replace(&mut flow.active, active) {
                     Active::Child(child) => vec![child],
-                    Active::Idle | Active::Stopped | Active::Op(_) => Vec::new(),
+                    Active::Idle | Active::Stopped | Active::Undoing | Active::Op(_) => Vec::new(),
                 }
             }
             NodeKind::Group(group) => {
@@ -76,17 +119,19 @@ impl Turn<'_> {
             self.stop(child, left)?;
         }
         if let NodeKind::Flow(flow) = &self.node(id)?.kind
-            && self.program.flow(flow.flow).on_cancel.is_some()
+            && (self.program.flow(flow.flow).on_cancel.is_some() || flow.undoing.is_some())
         {
             left.push(id);
         }
         Ok(())
     }
 
-    /// Lets the next flow clean up, or ends the run.
+    /// Lets the next flow undo or clean up, or ends the run.
     pub(super) fn next_clean_up(&mut self) -> Result<(), Fault> {
         let Some(cancelling) = self.s.cancelling.clone() else { return Ok(()) };
         let mut cancelling = (*cancelling).clone();
+        cancelling.children = None;
+        cancelling.undoing = None;
         if let Some(deadline) = cancelling.deadline.take() {
             self.close(deadline);
         }
@@ -95,12 +140,25 @@ impl Turn<'_> {
             self.flow_mut(before)?.active = Active::Stopped;
         }
         let Some(id) = cancelling.left.pop() else {
-            self.end_run(Arc::new(Outcome::Cancelled));
+            let outcome = self.cancelled_outcome_of(&cancelling.report);
+            self.s.cancelling = Some(Arc::new(cancelling));
+            self.s.root = None;
+            self.s.ending = Some(Arc::new(outcome));
             return Ok(());
         };
+        if let Some(undoing) = &mut self.flow_mut(id)?.undoing {
+            // Its own clean-up comes when everything is undone.
+            undoing.queued = false;
+            cancelling.left.push(id);
+            cancelling.undoing = Some(id);
+            self.s.cancelling = Some(Arc::new(cancelling));
+            self.tasks.push(Task::Undo(id));
+            return Ok(());
+        }
         let def = self.program.flow(self.flow(id)?.flow);
         let Some(on_cancel) = &def.on_cancel else {
-            return Err(Fault::inconsistent("a flow without clean-up is to clean up"));
+            self.s.cancelling = Some(Arc::new(cancelling));
+            return self.next_clean_up();
         };
         let due = self.s.time.plus(on_cancel.within_ms);
         self.flow_mut(id)?.active = Active::Idle;
@@ -113,7 +171,20 @@ impl Turn<'_> {
         self.go(id, scope, &[], &on_cancel.goal)
     }
 
-    /// Frees a blocked run. What it held is not applied any more; messages among it stay unread.
+    /// A saga of a cancelled run has undone all that it could.
+    pub(super) fn cancelled_saga_undone(&mut self, id: NodeId, report: Report) -> Result<(), Fault> {
+        let flow = self.flow_mut(id)?;
+        flow.undoing = None;
+        flow.active = Active::Stopped;
+        let Some(cancelling) = &mut self.s.cancelling else { return Ok(()) };
+        let cancelling = Arc::make_mut(cancelling);
+        cancelling.report.undone.extend(report.undone);
+        cancelling.report.failed.extend(report.failed);
+        cancelling.report.left.extend(report.left);
+        if cancelling.undoing == Some(id) { self.next_clean_up() } else { Ok(()) }
+    }
+
+    /// Frees a blocked run. What it held is not applied any more, but for news of other runs; messages among it stay unread.
     pub(super) fn unblock(&mut self) {
         if self.s.blocked.take().is_none() {
             return;
@@ -138,6 +209,10 @@ impl Turn<'_> {
                     }
                 }
                 EventKind::Closed => self.s.closed = true,
+                EventKind::Spawned { op, result: SpawnResult::Run(_) } => self.child_runs(*op),
+                EventKind::Spawned { op, result: SpawnResult::Exists }
+                | EventKind::ChildEnded { op, .. }
+                | EventKind::Delivered { op, .. } => self.remove(*op),
                 // Facts about operations that are closed now.
                 _ => {}
             }

@@ -32,7 +32,9 @@ impl Turn<'_> {
     fn begin(&mut self, kind: &EventKind) -> Result<(), Stop> {
         match kind {
             EventKind::Started(started) => self.started(started),
-            EventKind::Forked { parent, begun, .. } => Ok(self.forked(parent, self.before, begun)?),
+            EventKind::Forked { parent, begun, children, .. } => {
+                Ok(self.forked(parent, self.before, begun, *children)?)
+            }
             EventKind::Configured { config } => {
                 self.s.config = Arc::new(config.clone());
                 self.env.config = Arc::clone(&self.s.config);
@@ -59,18 +61,15 @@ impl Turn<'_> {
                 let (value, role) = (value.as_ref(), role.as_deref());
                 self.answered(*op, &Answer { choice: *choice, value, note, by, role })
             }
-            EventKind::Spawned { op, .. }
-            | EventKind::ChildEnded { op, .. }
-            | EventKind::Delivered { op, .. } => {
-                Err(Stop::Diverged("an open operation".to_owned(), format!("{op}, which is not open")))
-            }
+            EventKind::Spawned { op, result } => self.spawned(*op, result),
+            EventKind::ChildEnded { op, outcome } => self.child_ended(*op, outcome),
+            EventKind::Delivered { op, receipt } => self.delivered(*op, receipt),
             EventKind::Migrated(_) => {
                 Err(Stop::Diverged("the machine that it names".to_owned(), kind.name().to_owned()))
             }
             EventKind::Cancelled { .. } => Ok(self.cancel()?),
             EventKind::Terminated { .. } => {
-                self.unblock();
-                self.end_run(Arc::new(Outcome::Terminated));
+                self.stop_at_once(Outcome::Terminated);
                 Ok(())
             }
         }
@@ -83,6 +82,8 @@ impl Turn<'_> {
         self.env.seed = started.seed;
         self.s.config = Arc::new(started.config.clone());
         self.env.config = Arc::clone(&self.s.config);
+        self.s.parent = started.parent.clone().map(Arc::new);
+        self.s.ancestors = started.ancestors.clone().into();
         let reader =
             Reader { machine: &self.program.machine, shapes: &self.program.shapes, unknown: Unknown::Refuse };
         let params = fields_to_values(&reader, &def.params, &started.input).map_err(|mismatch| {
@@ -109,7 +110,7 @@ impl Turn<'_> {
                 let completion = waited_in_vain()?;
                 self.decided(id, completion, "expired".to_owned())?;
             }
-            (Work::Await(_), _) => {
+            (Work::Await(_) | Work::AwaitEnded(..), _) => {
                 let completion = waited_in_vain()?;
                 self.complete_op(id, completion)?;
             }
@@ -124,7 +125,17 @@ impl Turn<'_> {
             }
             (Work::Timer(_), Owner::Deadline(node)) => self.deadline(node)?,
             (Work::Timer(_), Owner::CleanUp) => self.next_clean_up()?,
-            (Work::Timer(_), Owner::Work(_) | Owner::Also | Owner::Verify(_)) => {
+            (Work::Timer(_), Owner::Children) => self.children_stopped(id)?,
+            (
+                Work::Timer(_),
+                Owner::Work(_)
+                | Owner::Also
+                | Owner::Verify(_)
+                | Owner::Run
+                | Owner::Settling
+                | Owner::Undo(..),
+            )
+            | (Work::Spawn(_) | Work::Child(_) | Work::CancelChild(..) | Work::TellParent(_), _) => {
                 self.spot = (None, Spot::Effect);
                 return Err(Fault::inconsistent("a timer belongs to nobody").into());
             }

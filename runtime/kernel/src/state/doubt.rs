@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use outlast_dsl::machine::{Activity, ActivityIx, Outcome as On, Type};
 
-use super::parts::{Completion, NodeId, NodeKind, Op, Owner, Work};
+use super::parts::{Completion, Happened, NodeId, NodeKind, Op, Owner, Work};
 use super::results::GroupDef;
 use super::turn::{Stop, Turn};
 use crate::event::{Failure, Settlement};
@@ -24,7 +24,7 @@ impl Turn<'_> {
         let op = self.op(id)?;
         let Work::Activity(work) = &op.work else { return Ok(()) };
         let used = super::activity::attempts_used(work, work.attempt);
-        if work.handle.is_some() && !work.expired && !work.forked && used < LOSSES_MAX {
+        if work.handle.is_some() && !work.expired && !work.forked && !work.settling && used < LOSSES_MAX {
             return self.next_attempt(id, work.attempt, None);
         }
         match work.verify {
@@ -64,9 +64,12 @@ impl Turn<'_> {
             Some("NotHappened") => {
                 let activity = &self.program.machine.activities[work.activity.at()];
                 let used = super::activity::attempts_used(work, work.attempt);
+                if work.settling {
+                    return self.settle_op(of, Happened::No);
+                }
                 if work.expired {
                     let completion = self.timeout_completion(activity, used)?;
-                    return self.complete_op(of, completion);
+                    return self.complete_op(of, Completion { happened: Happened::No, ..completion });
                 }
                 if work.not_happened >= NOT_HAPPENED_MAX {
                     let text = "it did not happen, again and again";
@@ -89,12 +92,16 @@ impl Turn<'_> {
     pub(super) fn undecided(&mut self, id: OpId) -> Result<(), Fault> {
         let op = self.op(id)?;
         let Work::Activity(work) = &op.work else { return Ok(()) };
+        if work.settling {
+            return self.settle_op(id, Happened::Maybe);
+        }
         let activity = &self.program.machine.activities[work.activity.at()];
         if let Owner::Work(parent) = op.owner
             && self.takes_unknown(parent.node, parent.member, activity)?
         {
             let used = super::activity::attempts_used(work, work.attempt);
-            let completion = self.unknown_completion(activity, used)?;
+            let named = self.s.undos.contains_key(&id).then_some(id);
+            let completion = self.unknown_completion(activity, named, used)?;
             return self.complete_op(id, completion);
         }
         self.hold(id, "whether it happened is unknown".to_owned())
@@ -139,6 +146,12 @@ impl Turn<'_> {
         if let Phase::Verifying(verifier) = work.phase {
             self.close(verifier);
         }
+        let verdict = match verdict {
+            Settlement::NotHappened if work.settling => {
+                return Ok(self.settle_op(id, Happened::No)?);
+            }
+            verdict => verdict,
+        };
         match verdict {
             Settlement::Happened(json) => {
                 let reader = Reader {

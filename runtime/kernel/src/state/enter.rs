@@ -48,6 +48,7 @@ impl Turn<'_> {
             active: Active::Idle,
             timers: Vec::new(),
             limits: Vec::new(),
+            undoing: None,
         };
         let id = self.add_node(Node { parent, level, deadline: None, kind: NodeKind::Flow(node) });
         for (at, data) in def.data.iter().enumerate() {

@@ -9,6 +9,7 @@ use super::turn::Turn;
 use crate::Json;
 use crate::event::Failure;
 use crate::fault::Fault;
+use crate::ids::OpId;
 use crate::json::{Mismatch, Reader, Unknown, canonical_text, value_to_json};
 use crate::limits::QUOTE_CHARS_MAX;
 use crate::text::duration_text;
@@ -100,16 +101,27 @@ impl Turn<'_> {
     }
 
     /// Returns the outcome of an operation that nobody knows the outcome of.
-    pub(super) fn unknown_completion(&self, activity: &Activity, attempts: u32) -> Result<Completion, Fault> {
+    ///
+    /// The doubt about an operation that a saga may undo names it, so that an arrow can settle it.
+    pub(super) fn unknown_completion(
+        &self,
+        activity: &Activity,
+        named: Option<OpId>,
+        attempts: u32,
+    ) -> Result<Completion, Fault> {
         let text = "whether it happened is unknown";
-        let doubt = Value::record(
-            None,
-            [
-                ("text", Value::text(text)),
-                ("kind", Value::text("unknown")),
-                ("activity", Value::text(&activity.name)),
-            ],
-        )?;
+        let fields = [
+            ("text", Value::text(text)),
+            ("kind", Value::text("unknown")),
+            ("activity", Value::text(&activity.name)),
+        ];
+        let doubt = match named {
+            Some(op) => {
+                let [text, kind, activity] = fields;
+                Value::record(None, [text, kind, activity, ("op", Value::text(&op.to_string()))])?
+            }
+            None => Value::record(None, fields)?,
+        };
         let problem = problem(text, "unknown", Some(&activity.name), None, attempts)?;
         Ok(Completion { problem: Some(problem), ..Completion::new(On::Unknown, doubt) })
     }

@@ -7,14 +7,20 @@ use std::sync::Arc;
 
 use super::parts::{NodeKind, Work};
 use super::turn::Turn;
-use crate::event::Config;
+use crate::event::{ChildrenOfFork, Config};
 use crate::fault::Fault;
 use crate::ids::{Millis, OpId, RunId};
 use crate::operation::{Class, Phase};
 
 impl Turn<'_> {
     /// A fork begins here; `before` is the time of the last shared event.
-    pub(super) fn forked(&mut self, parent: &RunId, before: Millis, begun: &[OpId]) -> Result<(), Fault> {
+    pub(super) fn forked(
+        &mut self,
+        parent: &RunId,
+        before: Millis,
+        begun: &[OpId],
+        children: ChildrenOfFork,
+    ) -> Result<(), Fault> {
         let mut seed = [0; 8];
         let text = format!("{} {parent} {}", self.s.seed, self.s.run);
         seed.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..8]);
@@ -24,6 +30,7 @@ impl Turn<'_> {
         self.env.config = Arc::clone(&self.s.config);
         self.s.seen = rpds::RedBlackTreeMapSync::new_sync();
         self.s.decided = Arc::default();
+        self.s.parent = None;
         let elapsed = self.s.time.0.saturating_sub(before.0).max(0).unsigned_abs();
         self.shift_ages(elapsed)?;
         let open: Vec<_> = self.s.ops.values().cloned().collect();
@@ -48,7 +55,10 @@ impl Turn<'_> {
                     })?;
                     self.undecided(op.id)?;
                 }
-                Work::Activity(_) | Work::Timer(_) | Work::Await(_) => {}
+                Work::Activity(_) | Work::Timer(_) | Work::Await(_) | Work::AwaitEnded(..) => {}
+                Work::Spawn(_) | Work::Child(_) | Work::CancelChild(..) | Work::TellParent(_) => {
+                    self.fork_child(op.id, children)?;
+                }
             }
         }
         Ok(())

@@ -5,6 +5,7 @@
 use outlast_dsl::machine::{Goal, Measure};
 use rust_decimal::Decimal;
 
+use super::arrow::Way;
 use super::enter::visits_after;
 use super::parts::NodeId;
 use super::turn::{Spot, Turn};
@@ -65,7 +66,7 @@ impl Turn<'_> {
         let mut scope = self.flow_scope(id)?;
         self.sets(&mut scope, &limit.acts)?;
         self.flow_mut(id)?.data.clone_from(&scope.data);
-        self.go_unlimited(id, scope, &[&limit.acts], &limit.goal)
+        self.go_unlimited(id, scope, &[&limit.acts], &limit.goal, Way::Limit)
     }
 }
 

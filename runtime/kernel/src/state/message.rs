@@ -25,7 +25,7 @@ pub(crate) fn hearers(core: &Core) -> impl Iterator<Item = (NodeId, &FlowNode)> 
         let NodeKind::Flow(flow) = &core.nodes.get(&id)?.kind else { return None };
         next = match flow.active {
             Active::Child(child) => Some(child),
-            Active::Idle | Active::Stopped | Active::Op(_) => None,
+            Active::Idle | Active::Stopped | Active::Undoing | Active::Op(_) => None,
         };
         Some((id, flow))
     })
@@ -62,7 +62,7 @@ pub(crate) fn listener(program: &Program, core: &Core, name: &str) -> Option<(No
 
 /// Says whether the active state of a flow instance has a place for a message.
 pub(crate) fn listens(program: &Program, core: &Core, flow: &FlowNode, message: MessageIx) -> bool {
-    if flow.active == Active::Stopped {
+    if matches!(flow.active, Active::Stopped | Active::Undoing) {
         return false;
     }
     let def = program.flow(flow.flow);
@@ -173,7 +173,9 @@ impl Turn<'_> {
 
     /// Takes the oldest unread message that a flow instance listens to, or the news that no more will come.
     pub(super) fn take_mail(&mut self, id: NodeId) -> Result<(), Fault> {
-        if !self.s.nodes.contains_key(&id) || self.flow(id)?.active == Active::Stopped {
+        if !self.s.nodes.contains_key(&id)
+            || matches!(self.flow(id)?.active, Active::Stopped | Active::Undoing)
+        {
             return Ok(());
         }
         let flow = self.flow(id)?.flow;
@@ -185,7 +187,12 @@ impl Turn<'_> {
             .map(|(n, mail)| (*n, mail.clone()))
             .collect();
         self.env.spend(fitting.len())?;
+        let mut ended = self.ended_before(id);
         for (n, mail) in fitting {
+            // The end of a spawned run has its place among the messages.
+            if let Some((_, op, run)) = ended.take_if(|(at, ..)| *at < n) {
+                return self.take_ended(op, &run);
+            }
             let message = MessageIx(mail.message);
             if !listens(self.program, &self.s, self.flow(id)?, message) {
                 continue;
@@ -197,6 +204,9 @@ impl Turn<'_> {
                 return Ok(());
             }
             self.put(n, (*mail).clone());
+        }
+        if let Some((_, op, run)) = ended {
+            return self.take_ended(op, &run);
         }
         if self.s.closed && self.awaits_closed(id)?.is_some_and(|op| op.0 == self.s.last) {
             self.take_closed(id)?;
@@ -224,8 +234,10 @@ impl Turn<'_> {
     /// No more messages will come: whoever waits for that is told, else the first flow instance with an arrow for it.
     pub(super) fn no_more_messages(&mut self) -> Result<(), Fault> {
         self.s.closed = true;
-        let hearing: Vec<_> =
-            hearers(&self.s).filter(|(_, flow)| flow.active != Active::Stopped).map(|(id, _)| id).collect();
+        let hearing: Vec<_> = hearers(&self.s)
+            .filter(|(_, flow)| !matches!(flow.active, Active::Stopped | Active::Undoing))
+            .map(|(id, _)| id)
+            .collect();
         let mut waiting = Vec::new();
         for id in &hearing {
             if self.awaits_closed(*id)?.is_some() {

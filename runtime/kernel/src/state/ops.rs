@@ -5,6 +5,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use outlast_dsl::machine::Outcome as On;
+
 use super::parts::{Active, ActivityWork, Completion, NodeId, Op, Owner, Work};
 use super::turn::{Task, Turn};
 use crate::fault::Fault;
@@ -51,6 +53,16 @@ impl Turn<'_> {
             Work::Timer(_) => ("timer", String::new(), 0),
             Work::Await(names) => ("await", names.join(","), 0),
             Work::Ask(work) => ("ask", work.shown.clone(), work.show.size()),
+            Work::AwaitEnded(runs, names) => {
+                let runs: Vec<_> = runs.iter().map(crate::ids::RunId::as_str).collect();
+                ("await", format!("{},{}", runs.join(","), names.join(",")), 0)
+            }
+            Work::Spawn(child) | Work::Child(child) => {
+                let name = format!("{} {}", self.program.flow(child.flow).name, child.run);
+                ("spawn", name, child.args.iter().map(Value::size).sum())
+            }
+            Work::CancelChild(of, child) => ("cancel_child", format!("{of} {}", child.run), 0),
+            Work::TellParent(notice) => ("tell_parent", format!("{} {}", notice.parent, notice.op), 0),
         };
         let text = format!("{id}|{path}|{kind}|{name}|{size}|{}", due.map_or(-1, |due| due.0));
         // FNV-1a, and a final mix because the digest is a sum.
@@ -66,8 +78,26 @@ impl Turn<'_> {
         self.s.ops.get(&id).cloned().ok_or_else(|| Fault::inconsistent(format!("operation {id} is gone")))
     }
 
-    /// Closes an operation and whatever verifies it; nothing if it is closed already.
+    /// Closes an operation that nobody wants any more, and whatever verifies it; nothing if it is closed already. What is for other
+    /// runs stays open, and so does for a while what a saga may have to undo.
     pub(super) fn close(&mut self, id: OpId) {
+        let Some(op) = self.s.ops.get(&id).cloned() else { return };
+        match &op.work {
+            Work::Spawn(_) | Work::Child(_) | Work::CancelChild(..) | Work::TellParent(_) => {
+                let mut kept = op.edit();
+                kept.owner = Owner::Run;
+                self.s.ops.insert_mut(id, Arc::new(kept));
+            }
+            Work::Activity(work) if self.s.undos.contains_key(&id) => self.cut_off(&op, work),
+            Work::Activity(_) if matches!(op.owner, Owner::Undo(..)) => {}
+            Work::Activity(_) | Work::Timer(_) | Work::Await(_) | Work::AwaitEnded(..) | Work::Ask(_) => {
+                self.remove(id);
+            }
+        }
+    }
+
+    /// Closes an operation for good, and whatever verifies it.
+    pub(super) fn remove(&mut self, id: OpId) {
         let Some(op) = self.s.ops.get(&id).cloned() else { return };
         self.s.ops.remove_mut(&id);
         if let Some(due) = op.due {
@@ -78,7 +108,7 @@ impl Turn<'_> {
         if let Work::Activity(work) = &op.work {
             self.release(id, work);
             if let Phase::Verifying(verifier) = work.phase {
-                self.close(verifier);
+                self.remove(verifier);
             }
         }
     }
@@ -90,12 +120,10 @@ impl Turn<'_> {
         change: impl FnOnce(&mut ActivityWork),
     ) -> Result<(), Fault> {
         let mut op = self.op(id)?.edit();
-        match &mut op.work {
-            Work::Activity(work) => change(work),
-            Work::Timer(_) | Work::Await(_) | Work::Ask(_) => {
-                return Err(Fault::inconsistent(format!("operation {id} is no activity")));
-            }
-        }
+        let Work::Activity(work) = &mut op.work else {
+            return Err(Fault::inconsistent(format!("operation {id} is no activity")));
+        };
+        change(work);
         self.s.ops.insert_mut(id, Arc::new(op));
         Ok(())
     }
@@ -117,7 +145,19 @@ impl Turn<'_> {
     /// Closes an operation with its outcome and tells whoever opened it.
     pub(super) fn complete_op(&mut self, id: OpId, completion: Completion) -> Result<(), Fault> {
         let op = self.op(id)?;
-        self.close(id);
+        if let Owner::Undo(saga, _) = op.owner
+            && completion.outcome != On::Ok
+            && self.s.orphans.contains(&saga)
+        {
+            // Nobody would be told, so a person is.
+            return self.hold(id, "it cannot be undone, and nothing waits for it".to_owned());
+        }
+        let saga = self.s.undos.get(&id).map(|undo| undo.saga);
+        self.note_end(id, &completion);
+        self.remove(id);
+        if let Some(saga) = saga.filter(|saga| self.is_undoing(*saga)) {
+            self.tasks.push(Task::Undo(saga));
+        }
         if matches!(&op.work, Work::Activity(work) if work.class != Class::Pure) {
             self.mark_acted(op.flow);
         }
@@ -129,8 +169,14 @@ impl Turn<'_> {
                 self.tasks.push(Task::Complete(parent, completion));
             }
             Owner::Verify(of) => self.verified(of, &completion)?,
-            Owner::Also => {}
-            Owner::Timer(..) | Owner::Limit(..) | Owner::Deadline(_) | Owner::CleanUp => {
+            Owner::Also | Owner::Settling => {}
+            Owner::Undo(saga, of) => self.undone(saga, of, &completion)?,
+            Owner::Timer(..)
+            | Owner::Limit(..)
+            | Owner::Deadline(_)
+            | Owner::CleanUp
+            | Owner::Run
+            | Owner::Children => {
                 return Err(Fault::inconsistent(format!("operation {id} has no outcome")));
             }
         }

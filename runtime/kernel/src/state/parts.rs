@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Json;
 use crate::event::Failure;
-use crate::ids::{Attempt, Millis, OpId, Seq};
-use crate::operation::{Class, Operation, Phase};
+use crate::ids::{Attempt, Millis, OpId, RunId, Seq};
+use crate::operation::{Class, EndNotice, OnClose, Operation, Outcome, Phase};
 use crate::value::Value;
 
 /// Names a node: the j-th that was made while event n was applied.
@@ -65,6 +65,34 @@ pub(crate) struct FlowNode {
     pub(crate) timers: Vec<(u32, OpId)>,
     /// Armed limits on age: index and operation.
     pub(crate) limits: Vec<(u32, OpId)>,
+    /// A saga that is being left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) undoing: Option<Box<Undoing>>,
+}
+
+/// How far a saga is that is being left.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Undoing {
+    /// How it ends when everything is undone; none if nobody is told.
+    pub(crate) then: Option<Completion>,
+    /// Whether flows inside it clean up first, because the run is cancelled.
+    pub(crate) queued: bool,
+    /// The operation that undoes.
+    pub(crate) current: Option<OpId>,
+    /// What was undone, and what could not be, as `Undo` records.
+    pub(crate) undone: Vec<Value>,
+    pub(crate) failed: Vec<Value>,
+}
+
+/// Something that a saga undoes if it is left: an operation that may have happened. Named by the operation's id.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Undo {
+    /// The saga.
+    pub(crate) saga: NodeId,
+    pub(crate) activity: ActivityIx,
+    pub(crate) args: Arc<[Value]>,
+    /// The result, if it is known.
+    pub(crate) result: Option<Value>,
 }
 
 /// What the effect of a state has open.
@@ -74,6 +102,8 @@ pub(crate) enum Active {
     Idle,
     /// The run is cancelled; this flow has no state any more, but may clean up later.
     Stopped,
+    /// A saga that is being left: it has no state any more, and undoes.
+    Undoing,
     Op(OpId),
     Child(NodeId),
 }
@@ -161,6 +191,14 @@ pub(crate) enum Owner {
     Verify(OpId),
     /// The deadline of a clean-up.
     CleanUp,
+    /// The run: spawned runs, and what other runs are to be told.
+    Run,
+    /// How long a cancel waits for spawned runs.
+    Children,
+    /// A saga that waits for its end before it undoes; whoever opened it is gone.
+    Settling,
+    /// The saga that undoes an operation.
+    Undo(NodeId, OpId),
 }
 
 /// What an operation is.
@@ -171,6 +209,72 @@ pub(crate) enum Work {
     Timer(Option<u64>),
     Await(Arc<[String]>),
     Ask(Box<AskWork>),
+    /// A wait for the end of spawned runs, by their handles; messages end it too.
+    AwaitEnded(Arc<[RunId]>, Arc<[String]>),
+    /// A run is to be started.
+    Spawn(Box<ChildWork>),
+    /// It was started and has not ended.
+    Child(Box<ChildWork>),
+    /// It is to be cancelled; by the operation that spawned it.
+    CancelChild(OpId, Box<ChildWork>),
+    /// The run that spawned this one is to be told of its end.
+    TellParent(Box<EndNotice>),
+}
+
+impl Work {
+    /// Returns the activity that it is.
+    pub(crate) fn activity(&self) -> Option<&ActivityWork> {
+        match self {
+            Work::Activity(work) => Some(work),
+            Work::Timer(_)
+            | Work::Await(_)
+            | Work::Ask(_)
+            | Work::AwaitEnded(..)
+            | Work::Spawn(_)
+            | Work::Child(_)
+            | Work::CancelChild(..)
+            | Work::TellParent(_) => None,
+        }
+    }
+
+    /// Returns the question that it is.
+    pub(crate) fn question(&self) -> Option<&AskWork> {
+        match self {
+            Work::Ask(ask) => Some(ask),
+            Work::Activity(_)
+            | Work::Timer(_)
+            | Work::Await(_)
+            | Work::AwaitEnded(..)
+            | Work::Spawn(_)
+            | Work::Child(_)
+            | Work::CancelChild(..)
+            | Work::TellParent(_) => None,
+        }
+    }
+}
+
+/// A spawned run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ChildWork {
+    /// Its id.
+    pub(crate) run: RunId,
+    /// The value by which the machine knows it: the id, unless a fork spawned it again.
+    pub(crate) handle: RunId,
+    /// Whether the id was made from the run's id and the operation.
+    pub(crate) derived: bool,
+    pub(crate) flow: FlowIx,
+    pub(crate) args: Arc<[Value]>,
+    pub(crate) on_close: OnClose,
+    /// Whether it was told to stop.
+    pub(crate) cancelled: bool,
+}
+
+/// How a spawned run ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct EndedChild {
+    pub(crate) n: Seq,
+    pub(crate) flow: FlowIx,
+    pub(crate) outcome: Outcome,
 }
 
 /// An open activity.
@@ -200,6 +304,12 @@ pub(crate) struct ActivityWork {
     pub(crate) expired: bool,
     /// Whether a fork took it over in doubt: only a person or an arrow settles it.
     pub(crate) forked: bool,
+    /// Whether only the end of the attempt in hand is awaited.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) settling: bool,
+    /// Whether an attempt before ended without an answer; known for what has an undo.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) doubtful: bool,
 }
 
 /// An open question.
@@ -233,13 +343,45 @@ pub(crate) struct Cancelling {
     /// The one that cleans up.
     pub(crate) current: Option<NodeId>,
     pub(crate) deadline: Option<OpId>,
+    /// How long spawned runs are waited for; they come first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) children: Option<OpId>,
+    /// The saga whose turn it is to undo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) undoing: Option<NodeId>,
+    /// What sagas undid, could not undo, and did not try, as `Undo` records.
+    #[serde(default, skip_serializing_if = "Report::is_empty")]
+    pub(crate) report: Report,
+}
+
+/// What became of undo stacks, as `Undo` records.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) undone: Vec<Value>,
+    pub(crate) failed: Vec<Value>,
+    pub(crate) left: Vec<Value>,
+}
+
+impl Report {
+    fn is_empty(&self) -> bool {
+        self.undone.is_empty() && self.failed.is_empty() && self.left.is_empty()
+    }
+}
+
+/// What is known of whether an operation did what it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Happened {
+    Yes,
+    No,
+    Maybe,
 }
 
 /// The end of a piece of work.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Completion {
     pub(crate) outcome: On,
     pub(crate) payload: Value,
+    pub(crate) happened: Happened,
     /// The same as a `Problem`, for failures.
     pub(crate) problem: Option<Value>,
     /// Result variables of the effect.
@@ -249,7 +391,22 @@ pub(crate) struct Completion {
 impl Completion {
     /// Makes a completion that is no failure.
     pub(crate) fn new(outcome: On, payload: Value) -> Completion {
-        Completion { outcome, payload, problem: None, slots: Vec::new() }
+        let happened = match outcome {
+            On::Ok => Happened::Yes,
+            On::Unknown | On::Timeout => Happened::Maybe,
+            On::Error(_)
+            | On::Failed
+            | On::Problem
+            | On::Message(_)
+            | On::Closed
+            | On::Ended
+            | On::Approve
+            | On::Answer
+            | On::Reject
+            | On::Exists
+            | On::UndoFailed => Happened::No,
+        };
+        Completion { outcome, payload, happened, problem: None, slots: Vec::new() }
     }
 }
 

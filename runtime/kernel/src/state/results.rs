@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use outlast_dsl::machine::{Each, EachBody, Effect, Join, Parallel, Slot};
 
-use super::parts::{Active, GroupNode, Member, NodeId, NodeKind, Work};
+use super::parts::{Active, GroupNode, Member, NodeId, NodeKind};
 use super::turn::Turn;
 use crate::fault::Fault;
 use crate::operation::Class;
@@ -55,7 +55,9 @@ impl<'m> Turn<'m> {
             Active::Child(child) if matches!(self.node(child)?.kind, NodeKind::Group(_)) => {
                 self.group_results(child, Standing::Partial)
             }
-            Active::Idle | Active::Stopped | Active::Op(_) | Active::Child(_) => Ok(Vec::new()),
+            Active::Idle | Active::Stopped | Active::Undoing | Active::Op(_) | Active::Child(_) => {
+                Ok(Vec::new())
+            }
         }
     }
 
@@ -105,11 +107,9 @@ impl<'m> Turn<'m> {
 
     /// Says whether an open operation may have done something outside.
     fn may_have_acted(&self, op: crate::ids::OpId) -> bool {
-        match self.s.ops.get(&op).map(|op| &op.work) {
-            // Whether work that may be repeated is in hand is known to the engine only.
-            Some(Work::Activity(work)) => work.class != Class::Once || work.begun,
-            Some(Work::Timer(_) | Work::Await(_) | Work::Ask(_)) | None => false,
-        }
+        // Whether work that may be repeated is in hand is known to the engine only.
+        let work = self.s.ops.get(&op).and_then(|op| op.work.activity());
+        work.is_some_and(|work| work.class != Class::Once || work.begun)
     }
 
     fn node_may_have_acted(&self, id: NodeId) -> bool {
@@ -120,7 +120,7 @@ impl<'m> Turn<'m> {
                     || match flow.active {
                         Active::Op(op) => self.may_have_acted(op),
                         Active::Child(child) => self.node_may_have_acted(child),
-                        Active::Idle | Active::Stopped => false,
+                        Active::Idle | Active::Stopped | Active::Undoing => false,
                     }
             }
             NodeKind::Group(group) => group.members.iter().any(|member| match member {

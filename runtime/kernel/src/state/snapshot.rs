@@ -9,7 +9,7 @@ use outlast_dsl::machine::Machine;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
-use super::parts::{Cancelling, Mail, Node, NodeId, Op};
+use super::parts::{Cancelling, EndedChild, Mail, Node, NodeId, Op, Undo};
 use super::{Core, State};
 use crate::event::{Config, Event};
 use crate::ids::{Millis, OpId, RunId, Seq};
@@ -46,6 +46,20 @@ pub struct Snapshot {
     cancelling: Option<Arc<Cancelling>>,
     blocked: Option<Arc<Blocked>>,
     held: Vec<Arc<Event>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parent: Option<Arc<(RunId, OpId)>>,
+    #[serde(default = "no_runs", skip_serializing_if = "<[RunId]>::is_empty")]
+    ancestors: Arc<[RunId]>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ended: Vec<(RunId, Arc<EndedChild>)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    undos: Vec<(OpId, Arc<Undo>)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    orphans: Vec<NodeId>,
+}
+
+fn no_runs() -> Arc<[RunId]> {
+    Arc::default()
 }
 
 /// Why a snapshot cannot be used. The history can.
@@ -118,6 +132,11 @@ impl State {
             cancelling: core.cancelling.clone(),
             blocked: core.blocked.clone(),
             held: core.held.iter().cloned().collect(),
+            parent: core.parent.clone(),
+            ancestors: Arc::clone(&core.ancestors),
+            ended: core.ended.iter().map(|(run, end)| (run.clone(), Arc::clone(end))).collect(),
+            undos: core.undos.iter().map(|(op, undo)| (*op, Arc::clone(undo))).collect(),
+            orphans: core.orphans.iter().copied().collect(),
         }
     }
 
@@ -168,6 +187,11 @@ impl State {
             cancelling: snapshot.cancelling,
             blocked: snapshot.blocked,
             held: snapshot.held.into_iter().collect(),
+            parent: snapshot.parent,
+            ancestors: snapshot.ancestors,
+            ended: snapshot.ended.into_iter().collect(),
+            undos: snapshot.undos.into_iter().collect(),
+            orphans: snapshot.orphans.into_iter().collect(),
         };
         Ok(State { program: Program::new(machine), core })
     }

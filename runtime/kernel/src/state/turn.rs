@@ -13,7 +13,7 @@ use super::parts::{Completion, FlowNode, GroupNode, Node, NodeId, NodeKind, Pare
 use crate::eval::{Env, Scope};
 use crate::event::Event;
 use crate::fault::Fault;
-use crate::ids::Millis;
+use crate::ids::{Millis, OpId};
 use crate::limits::TRANSITIONS_MAX;
 use crate::operation::{Blocked, Effects};
 use crate::program::Program;
@@ -44,6 +44,8 @@ pub(super) enum Task {
     Mail(NodeId),
     /// Takes the arrow of a broken limit.
     Break(NodeId, u32),
+    /// Undoes the next operation of a saga that is being left, or ends it.
+    Undo(NodeId),
 }
 
 /// A place in the machine, for faults.
@@ -84,6 +86,9 @@ pub(super) struct Turn<'m> {
     pub(super) nodes_made: u32,
     pub(super) emits_made: u32,
     pub(super) tasks: Vec<Task>,
+    /// Operations with an undo that were cut off, and sagas: what becomes of them is seen when everything else is at rest.
+    pub(super) cut: Vec<OpId>,
+    pub(super) cut_sagas: Vec<(NodeId, Option<NodeId>)>,
     transitions: u32,
     /// The time of the event before.
     pub(super) before: Millis,
@@ -103,6 +108,8 @@ impl<'m> Turn<'m> {
             nodes_made: 0,
             emits_made: 0,
             tasks: Vec::new(),
+            cut: Vec::new(),
+            cut_sagas: Vec::new(),
             transitions: 0,
             before: Millis(0),
             spot: (None, Spot::Start),
@@ -123,12 +130,15 @@ impl<'m> Turn<'m> {
                     Task::Fill(group) => self.fill(group)?,
                     Task::Mail(node) => self.take_mail(node)?,
                     Task::Break(node, limit) => self.take_limit(node, limit as usize)?,
+                    Task::Undo(node) => self.undo_next(node)?,
                 }
             }
             self.admit_waiting()?;
             if self.tasks.is_empty() {
-                self.end_if_settled();
-                return Ok(());
+                self.settle_cuts()?;
+            }
+            if self.tasks.is_empty() {
+                return self.end_if_settled();
             }
         }
     }

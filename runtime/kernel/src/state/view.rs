@@ -5,26 +5,53 @@
 use std::sync::Arc;
 
 use super::State;
-use super::parts::{ActivityWork, AskWork, Op, Work};
+use super::parts::{ActivityWork, AskWork, ChildWork, Op, Owner, Work};
 use crate::Json;
+use crate::ids::OpId;
 use crate::json::{schema, value_to_json};
-use crate::operation::{ActivityOp, Operation, OperationKind, Question};
+use crate::operation::{ActivityOp, ChildOp, Operation, OperationKind, Question, SpawnOp};
 
 impl State {
     /// Returns the view of an operation.
     pub(super) fn view<'a>(&self, op: &'a Arc<Op>) -> &'a Operation {
         op.view.get_or_init(|| {
             let kind = match &op.work {
-                Work::Activity(work) => OperationKind::Activity(Box::new(self.activity_view(work))),
+                Work::Activity(work) => OperationKind::Activity(Box::new(self.activity_view(op, work))),
                 Work::Timer(_) => OperationKind::Timer,
                 Work::Await(names) => OperationKind::Await(names.to_vec()),
                 Work::Ask(ask) => OperationKind::Question(Box::new(self.question_view(ask))),
+                Work::AwaitEnded(runs, types) => {
+                    OperationKind::AwaitEnded { runs: runs.to_vec(), types: types.to_vec() }
+                }
+                Work::Spawn(child) => OperationKind::Spawn(Box::new(self.spawn_view(child))),
+                Work::Child(child) => OperationKind::Child(Box::new(self.child_view(op.id, child))),
+                Work::CancelChild(of, child) => {
+                    OperationKind::CancelChild(Box::new(self.child_view(*of, child)))
+                }
+                Work::TellParent(notice) => OperationKind::TellParent(notice.clone()),
             };
             Operation { id: op.id, path: op.path.to_string(), opened_at: op.opened_at, due: op.due, kind }
         })
     }
 
-    fn activity_view(&self, work: &ActivityWork) -> ActivityOp {
+    fn spawn_view(&self, child: &ChildWork) -> SpawnOp {
+        let def = self.program.flow(child.flow);
+        let named = def.params.iter().zip(child.args.iter());
+        let input = named.map(|(param, arg)| (param.name.clone(), value_to_json(arg))).collect();
+        SpawnOp {
+            run: child.run.clone(),
+            flow: def.name.clone(),
+            input: Json::Object(input),
+            on_close: child.on_close,
+        }
+    }
+
+    fn child_view(&self, spawned_by: OpId, child: &ChildWork) -> ChildOp {
+        let flow = self.program.flow(child.flow).name.clone();
+        ChildOp { run: child.run.clone(), spawned_by, flow, on_close: child.on_close }
+    }
+
+    fn activity_view(&self, op: &Op, work: &ActivityWork) -> ActivityOp {
         let def = &self.machine().activities[work.activity.at()];
         let named = def.params.iter().zip(work.args.iter());
         let input = named.map(|(param, arg)| (param.name.clone(), value_to_json(arg))).collect();
@@ -40,8 +67,11 @@ impl State {
             silent_ms: def.silent_ms,
             handle: work.handle.clone(),
             last: work.last.clone(),
-            undoes: None,
-            settling: false,
+            undoes: match op.owner {
+                Owner::Undo(_, of) => Some(of),
+                _ => None,
+            },
+            settling: work.settling,
         }
     }
 
