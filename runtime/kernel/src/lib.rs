@@ -8,6 +8,7 @@ mod decide;
 mod eval;
 mod event_json;
 mod fault;
+mod migrate;
 mod program;
 mod state;
 
@@ -22,6 +23,7 @@ pub mod value;
 
 pub use check::check_input;
 pub use fault::Fault;
+pub use migrate::Compatibility;
 pub use state::{ChildStart, Diverged, Snapshot, SnapshotError, State};
 
 /// A JSON value as workers and people send it; typed when it is applied.

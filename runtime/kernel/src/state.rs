@@ -11,6 +11,7 @@ mod audit;
 mod body;
 mod budget;
 mod cancel;
+mod carry;
 mod children;
 mod dispatch;
 mod doubt;
@@ -37,7 +38,7 @@ pub(crate) use ask::free_role;
 pub use children::ChildStart;
 pub(crate) use failure::{declared, error_value};
 
-pub(crate) use parts::{ActivityWork, AskWork, Op, Owner, Work};
+pub(crate) use parts::{Active, ActivityWork, AskWork, FlowNode, Member, NodeId, NodeKind, Op, Owner, Work};
 pub(crate) use retry::{attempts_left, rule, wait_until};
 
 use std::sync::Arc;
@@ -52,7 +53,7 @@ use crate::ids::{Millis, OpId, RunId, Seq};
 use crate::json::value_to_json;
 use crate::operation::{Blocked, Effects, Operation, Outcome};
 use crate::program::Program;
-use parts::{Active, Cancelling, EndedChild, Mail, Node, NodeId, NodeKind, Undo};
+use parts::{Cancelling, EndedChild, Mail, Node, Undo};
 use turn::{Stop, Turn};
 
 /// The whole resumable configuration of one run. Cloning it is cheap.
@@ -139,13 +140,13 @@ impl State {
         Ok((state, effects))
     }
 
-    /// Applies the next event. A fault leaves the configuration as it was and blocks the run; later events are then kept in order.
+    /// Applies the next event; a `Migrated` one needs [`State::apply_migrated`]. A fault leaves the configuration as it was and blocks the run; later events are then kept in order.
     ///
     /// # Errors
     /// [`Diverged`] if the event cannot follow; nothing is changed.
     pub fn apply(&mut self, event: &Event) -> Result<Effects, Diverged> {
         let diverged = |(expected, found): (String, String)| Diverged { n: event.n, expected, found };
-        self.fits(event).map_err(diverged)?;
+        self.follows(event)?;
         if self.core.blocked.is_some() && !dispatch::frees(&event.kind) {
             self.keep(event);
             return Ok(Effects::default());
@@ -174,6 +175,11 @@ impl State {
                 Ok(Effects::default())
             }
         }
+    }
+
+    /// Says why the event cannot come next.
+    pub(crate) fn follows(&self, event: &Event) -> Result<(), Diverged> {
+        self.fits(event).map_err(|(expected, found)| Diverged { n: event.n, expected, found })
     }
 
     /// Returns the pair of what is expected and found, if the event cannot come next.

@@ -51,7 +51,7 @@ impl<'m> Turn<'m> {
     ) -> Result<Option<Chosen<'m>>, Fault> {
         let program = self.program;
         let flow = self.flow(id)?;
-        let (def, state) = (program.flow(flow.flow), program.state(flow.flow, flow.state));
+        let state = program.state(flow.flow, flow.state);
         let mut own = self.scope(id)?;
         for (slot, value) in &completion.slots {
             own.bind(*slot, value.clone());
@@ -62,6 +62,16 @@ impl<'m> Turn<'m> {
         if let Some(chosen) = self.choose_from(id, &state.arrows, own, completion, Spot::Arrow)? {
             return Ok(Some(chosen));
         }
+        self.choose_in_flow(id, completion)
+    }
+
+    /// Finds the arrow of an outcome among those of the flow.
+    pub(super) fn choose_in_flow(
+        &mut self,
+        id: NodeId,
+        completion: &Completion,
+    ) -> Result<Option<Chosen<'m>>, Fault> {
+        let def = self.program.flow(self.flow(id)?.flow);
         let scope = self.flow_scope(id)?;
         self.choose_from(id, &def.arrows, scope, completion, Spot::ScopeArrow)
     }

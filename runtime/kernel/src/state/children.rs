@@ -156,7 +156,7 @@ impl Turn<'_> {
             // There is nothing to cancel any more.
             self.remove(told);
         }
-        let end = EndedChild { n: self.s.last, flow: child.flow, outcome: outcome.clone() };
+        let end = EndedChild { n: self.fact, flow: child.flow, outcome: outcome.clone() };
         self.s.ended.insert_mut(child.handle.clone(), Arc::new(end));
         let waits = |op: &&Arc<super::Op>| match &op.work {
             Work::AwaitEnded(runs, _) => runs.contains(&child.handle),
@@ -282,7 +282,7 @@ impl Turn<'_> {
             }
             Outcome::Cancelled | Outcome::Terminated => Value::record(Some("Cancelled"), [])?,
         };
-        Ok(Value::record(None, [("outcome", outcome)])?)
+        Ok(Value::record(None, [("outcome", outcome), ("handle", Value::text(handle.as_str()))])?)
     }
 
     /// Evaluates the handles of a wait.

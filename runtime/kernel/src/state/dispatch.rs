@@ -19,7 +19,13 @@ use crate::value::Value;
 
 /// Says whether a blocked run takes an event of this kind at once.
 pub(super) fn frees(kind: &EventKind) -> bool {
-    matches!(kind, EventKind::Cancelled { .. } | EventKind::Terminated { .. } | EventKind::Forked { .. })
+    matches!(
+        kind,
+        EventKind::Cancelled { .. }
+            | EventKind::Terminated { .. }
+            | EventKind::Forked { .. }
+            | EventKind::Migrated(_)
+    )
 }
 
 impl Turn<'_> {
@@ -29,7 +35,7 @@ impl Turn<'_> {
         Ok(self.settle()?)
     }
 
-    fn begin(&mut self, kind: &EventKind) -> Result<(), Stop> {
+    pub(super) fn begin(&mut self, kind: &EventKind) -> Result<(), Stop> {
         match kind {
             EventKind::Started(started) => self.started(started),
             EventKind::Forked { parent, begun, children, .. } => {

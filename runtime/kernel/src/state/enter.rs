@@ -69,20 +69,26 @@ impl Turn<'_> {
     fn arm_limits(&mut self, id: NodeId) -> Result<(), Fault> {
         let def = self.program.flow(self.flow(id)?.flow);
         for (at, limit) in def.limits.iter().enumerate() {
-            if limit.measure != Measure::Age {
-                continue;
+            if limit.measure == Measure::Age {
+                self.arm_limit(id, at)?;
             }
-            self.spot = (Some(id), Spot::Limit(at));
-            let mut scope = self.flow_scope(id)?;
-            let Value::Duration(ms) = eval(&mut self.env, &mut scope, &limit.max)? else {
-                return Err(Fault::inconsistent("a limit on age is no duration"));
-            };
-            // A limit says how much is allowed: it is broken one millisecond later.
-            let due = self.s.time.plus(ms + 1);
-            let index = index(at)?;
-            let op = self.open(id, Owner::Limit(id, index), Some(due), Work::Timer(None))?;
-            self.flow_mut(id)?.limits.push((index, op));
         }
+        Ok(())
+    }
+
+    /// Arms one limit on age.
+    pub(super) fn arm_limit(&mut self, id: NodeId, at: usize) -> Result<(), Fault> {
+        self.spot = (Some(id), Spot::Limit(at));
+        let flow = self.flow(id)?;
+        let (limit, since) = (&self.program.flow(flow.flow).limits[at], flow.started_at);
+        let mut scope = self.flow_scope(id)?;
+        let Value::Duration(ms) = eval(&mut self.env, &mut scope, &limit.max)? else {
+            return Err(Fault::inconsistent("a limit on age is no duration"));
+        };
+        // A limit says how much is allowed: it is broken one millisecond later.
+        let index = index(at)?;
+        let op = self.open(id, Owner::Limit(id, index), Some(since.plus(ms + 1)), Work::Timer(None))?;
+        self.flow_mut(id)?.limits.push((index, op));
         Ok(())
     }
 
@@ -116,7 +122,7 @@ impl Turn<'_> {
         self.open_effect(id, &state.effect)
     }
 
-    fn arm(&mut self, id: NodeId, at: usize, timer: &TimerArrow) -> Result<(), Fault> {
+    pub(super) fn arm(&mut self, id: NodeId, at: usize, timer: &TimerArrow) -> Result<(), Fault> {
         self.spot = (Some(id), Spot::Timer(at));
         let mut scope = self.scope(id)?;
         let value = eval(&mut self.env, &mut scope, &timer.due)?;

@@ -109,9 +109,9 @@ impl Turn<'_> {
     pub(super) fn message(&mut self, id: &str, name: &str, value: &Json) -> Result<(), Stop> {
         let unknown = || Stop::Diverged("a declared message".to_owned(), name.to_owned());
         let (flow, message) = meaning(self.program, &self.s, name).ok_or_else(unknown)?;
-        if id != self.s.last.to_string() {
+        if id != self.fact.to_string() {
             let hash = body_hash(name, value);
-            self.s.seen.insert_mut(id.into(), (hash, self.s.last));
+            self.s.seen.insert_mut(id.into(), (hash, self.fact));
         }
         let typed = read(self.program, flow, message, value)
             .map_err(|mismatch| Stop::Diverged(format!("the fields of {name}"), mismatch.to_string()))?;
@@ -135,7 +135,7 @@ impl Turn<'_> {
             };
         }
         let mail = Mail { id: id.to_owned(), flow, message: message.0, value: typed };
-        self.put(self.s.last, mail);
+        self.put(self.fact, mail);
         Ok(())
     }
 

@@ -319,12 +319,15 @@ impl Turn<'_> {
         let Some(then) = then else {
             return Err(Fault::inconsistent("nobody is told that a saga is undone"));
         };
-        let completion = if report.failed.is_empty() {
-            then
-        } else {
-            Completion::new(On::UndoFailed, report_value(report)?)
-        };
-        self.end_node_at_last(id, completion)
+        if report.failed.is_empty() {
+            return self.end_node_at_last(id, then);
+        }
+        let completion = Completion::new(On::UndoFailed, report_value(report)?);
+        // The saga may go on from there by itself; it has nothing to undo any more.
+        match self.choose_in_flow(id, &completion)? {
+            Some(chosen) => self.go_along(id, chosen),
+            None => self.end_node_at_last(id, completion),
+        }
     }
 
     /// Returns how a run ends that is stopped at once: what could have been undone is left.

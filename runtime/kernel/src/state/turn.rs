@@ -13,7 +13,7 @@ use super::parts::{Completion, FlowNode, GroupNode, Node, NodeId, NodeKind, Pare
 use crate::eval::{Env, Scope};
 use crate::event::Event;
 use crate::fault::Fault;
-use crate::ids::{Millis, OpId};
+use crate::ids::{Millis, OpId, Seq};
 use crate::limits::TRANSITIONS_MAX;
 use crate::operation::{Blocked, Effects};
 use crate::program::Program;
@@ -92,6 +92,8 @@ pub(super) struct Turn<'m> {
     transitions: u32,
     /// The time of the event before.
     pub(super) before: Millis,
+    /// The number of the fact that is worked off: that of the event, or of a held one.
+    pub(super) fact: Seq,
     /// The flow instance and place that are worked on.
     pub(super) spot: (Option<NodeId>, Spot),
 }
@@ -112,6 +114,7 @@ impl<'m> Turn<'m> {
             cut_sagas: Vec::new(),
             transitions: 0,
             before: Millis(0),
+            fact: event.n,
             spot: (None, Spot::Start),
         };
         turn.before = turn.s.time;

@@ -5,6 +5,7 @@
 
 pub(crate) mod build;
 pub(crate) mod machines;
+pub(crate) mod trips;
 
 use std::sync::Arc;
 
@@ -32,6 +33,15 @@ pub(crate) struct Run {
     /// Everything that was shown, and all states that were entered.
     pub(crate) emits: Vec<Json>,
     pub(crate) entered: Vec<String>,
+}
+
+/// Compiles one flow of a text that must be right.
+#[track_caller]
+pub(crate) fn compiled(text: &str, flow: &str) -> Machine {
+    let source = outlast_dsl::SourceFile { name: "test.flow".to_owned(), text: text.to_owned() };
+    let checked = outlast_dsl::check(&[source], &std::collections::BTreeMap::new());
+    let found = checked.flows.into_iter().find(|checked| checked.name == flow);
+    found.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics)).machine
 }
 
 pub(crate) fn run_id(text: &str) -> RunId {
@@ -173,6 +183,15 @@ impl Run {
     pub(crate) fn done_op(&mut self, op: OpId, value: Json) {
         let report = Report::Done { value, cost: None };
         self.must(Input::Reported { op, attempt: Attempt(1), report });
+    }
+
+    /// Reports the result of an operation, which is handed out first if it must be.
+    #[track_caller]
+    pub(crate) fn answer_op(&mut self, op: OpId, report: Report) {
+        let found = self.activities().into_iter().find(|(id, _)| *id == op).map(|(_, work)| work.clone());
+        let work = found.unwrap_or_else(|| panic!("{op} is not open"));
+        self.hand_out(op, &work);
+        self.must(Input::Reported { op, attempt: work.attempt, report });
     }
 
     #[track_caller]
