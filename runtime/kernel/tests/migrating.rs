@@ -182,3 +182,15 @@ fn an_unread_message_must_have_a_place() {
     assert!(matches!(refused, Err(Refusal::RunEnded { .. })));
     assert!(!ended.history.iter().any(|event| matches!(event.kind, EventKind::Migrated(_))));
 }
+
+#[test]
+fn folds_of_migrations_give_the_states_of_the_golden_file() {
+    let machine = changed(&[("state Rest", "state Idle was Rest"), ("-> Rest", "-> Idle")]);
+    let mut run = start();
+    let mut lines = common::fold_line("before", &run);
+    migrate(&mut run, &machine, Vec::new());
+    lines += &common::fold_line("after", &run);
+    run.done("work", json!(4));
+    lines += &common::fold_line("later", &run);
+    common::compare_golden("migrated.txt", &lines);
+}

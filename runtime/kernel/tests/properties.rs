@@ -420,11 +420,9 @@ fn numbers(seed: u64, count: usize) -> Vec<u64> {
     (0..count).map(next).collect()
 }
 
-/// What a fold gives must be the same in every release and on every kind of computer. A changed line means that old histories
-/// no longer mean what they meant. `OUTLAST_WRITE_GOLDEN=1` writes the file anew.
+/// What a fold gives must be the same in every release and on every kind of computer.
 #[test]
 fn folds_give_the_states_of_the_golden_file() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/folds.txt");
     let mut lines = String::new();
     for (which, (name, ..)) in machines::all().into_iter().enumerate() {
         for seed in 0..3 {
@@ -433,11 +431,7 @@ fn folds_give_the_states_of_the_golden_file() {
             lines.push_str(&format!("{name} {seed}: {} events, {hash}\n", run.history.len()));
         }
     }
-    if std::env::var_os("OUTLAST_WRITE_GOLDEN").is_some() {
-        std::fs::write(path, &lines).expect("the golden file can be written");
-    }
-    let golden = std::fs::read_to_string(path).expect("there is a golden file");
-    assert_eq!(lines, golden);
+    common::compare_golden("folds.txt", &lines);
 }
 
 /// The properties mean little if the driver never comes anywhere.

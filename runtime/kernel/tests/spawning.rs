@@ -123,7 +123,8 @@ fn a_child_gives_its_result_to_whoever_awaits_its_end() {
 
 #[test]
 fn a_child_that_fails_or_is_stopped_says_how() {
-    let told: [(fn(&mut Run), Json); 3] = [
+    type End = fn(&mut Run);
+    let told: [(End, Json); 3] = [
         (|child| child.failed("work", "failed"), json!("Broken: no")),
         (|child| child.must(Input::Cancel { by: "ann".to_owned() }), json!("cancelled")),
         (|child| child.must(Input::Terminate { by: "ann".to_owned() }), json!("cancelled")),
@@ -216,4 +217,18 @@ fn runs_that_spawn_runs_are_stopped_at_a_depth() {
         depth += 1;
     }
     assert_eq!(depth, outlast_kernel::limits::SPAWN_DEPTH_MAX);
+}
+
+#[test]
+fn folds_of_spawned_runs_give_the_states_of_the_golden_file() {
+    let mut run = parent("part-1");
+    let (_, mut child) = start_child(&mut run);
+    let mut lines = common::fold_line("spawned", &run) + &common::fold_line("child", &child);
+    child.done("work", json!(8));
+    lines += &common::fold_line("child ending", &child);
+    carry_end(&mut run, &mut child);
+    lines += &common::fold_line("child ended", &run);
+    run.must(Input::Cancel { by: "ann".to_owned() });
+    lines += &common::fold_line("cancelled", &run);
+    common::compare_golden("spawned.txt", &lines);
 }

@@ -142,7 +142,7 @@ impl Names {
                 *ix = self.number(format!("fn {}", machine.functions[*ix as usize].name));
             }
             Ref::Retry(RetryIx(ix)) => {
-                *ix = self.number(format!("retry {}", machine.retries[*ix as usize].name))
+                *ix = self.number(format!("retry {}", machine.retries[*ix as usize].name));
             }
             Ref::Type(ty) => {
                 let name = machine.type_def(*ty).name.clone();

@@ -146,8 +146,10 @@ impl Turn<'_> {
 
     /// Begins to leave a saga: from now on it takes over what is cut off inside it.
     pub(super) fn begin_undoing(&mut self, id: NodeId) -> Result<(), Fault> {
-        let cut: Vec<_> =
-            self.cut_sagas.iter().filter(|(_, outer)| *outer == Some(id)).map(|(cut, _)| *cut).collect();
+        // One that undoes already goes on by itself.
+        let inside =
+            |(cut, outer): &&(NodeId, Option<NodeId>)| *outer == Some(id) && !self.is_in_progress(*cut);
+        let cut: Vec<_> = self.cut_sagas.iter().filter(inside).map(|(cut, _)| *cut).collect();
         for inner in cut {
             self.cut_sagas.retain(|(known, _)| *known != inner);
             self.inherit(inner, Some(id));

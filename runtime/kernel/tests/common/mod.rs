@@ -266,3 +266,21 @@ impl Run {
 pub(crate) fn bytes(state: &State) -> String {
     serde_json::to_string(&state.snapshot()).expect("a snapshot is data")
 }
+
+/// Returns a line that names a state by the hash of its bytes.
+pub(crate) fn fold_line(name: &str, run: &Run) -> String {
+    let hash = blake3::hash(bytes(&run.state).as_bytes());
+    format!("{name}: {} events, {hash}\n", run.history.len())
+}
+
+/// Compares lines with a golden file. A changed line means that old histories no longer mean what they meant.
+/// `OUTLAST_WRITE_GOLDEN=1` writes the file anew.
+#[track_caller]
+pub(crate) fn compare_golden(file: &str, lines: &str) {
+    let path = format!("{}/tests/golden/{file}", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("OUTLAST_WRITE_GOLDEN").is_some() {
+        std::fs::write(&path, lines).expect("the golden file can be written");
+    }
+    let golden = std::fs::read_to_string(&path).expect("there is a golden file");
+    assert_eq!(lines, golden);
+}

@@ -1,5 +1,7 @@
 //! A saga with everything that has to be undone: a fan-out, a `once` step, a saga inside it.
 
+use std::sync::LazyLock;
+
 use outlast_dsl::machine::Machine;
 
 pub(crate) const TRIP: &str = r#"
@@ -52,5 +54,6 @@ saga flow Extra(days: int) -> text raises NotBooked {
 "#;
 
 pub(crate) fn trip() -> Machine {
-    super::compiled(TRIP, "Trip")
+    static COMPILED: LazyLock<Machine> = LazyLock::new(|| super::compiled(TRIP, "Trip"));
+    COMPILED.clone()
 }
