@@ -5,6 +5,7 @@
 
 pub(crate) mod analyses;
 pub(crate) mod catalogues;
+mod damage;
 pub(crate) mod declare;
 pub(crate) mod graph;
 pub(crate) mod imports;
@@ -27,6 +28,7 @@ use crate::lower::{activities, defs, flows, migrations, tests};
 use crate::machine::link::{Program, link};
 use crate::machine::{FlowIx, Machine};
 use crate::places::Places;
+use damage::Damage;
 use declare::Texts;
 use load::{EDITION, Loaded, load};
 use notes::Notes;
@@ -72,16 +74,19 @@ pub(crate) fn noted(
     let mut out = Vec::new();
     let loaded = load(files, attachments, &mut out);
     let mut tables = Tables { library_from: number(loaded.files.len()), notes, ..Tables::default() };
-    // A broken tree has holes, and what follows from them is not worth reading.
-    if out.iter().any(Diagnostic::is_error) {
-        return (finished(Vec::new(), loaded, out), tables);
-    }
+    let damage = Damage::of(&loaded.parsed, &out);
+    let of_the_syntax = out.len();
     let texts = declare::declare(&loaded.parsed, &mut tables, &mut out);
     imports::bring(&loaded, &mut tables, &mut out);
     signatures::fill(&texts, &mut tables, &mut out);
     imports::unused(&loaded, &tables, &mut out);
     let mut book = PlaceBook::default();
     let program = lower(&texts, &tables, &mut book, &mut out);
+    if let Some(damage) = damage {
+        // A broken tree has holes, and what follows from them is not worth reading.
+        let rest = out.split_off(of_the_syntax);
+        out.extend(rest.into_iter().filter(|one| damage.spares(one)));
+    }
     let mut flows = Vec::new();
     if !out.iter().any(Diagnostic::is_error) {
         flows = link_all(&loaded, &texts, &tables, &program, &book, &mut out);
@@ -119,10 +124,7 @@ fn lower(texts: &Texts, tables: &Tables, book: &mut PlaceBook, out: &mut Vec<Dia
         clean.extend((out.len() == before).then_some(ix));
     }
     migrations::migrations(texts, tables, &mut program, &contexts, book, out);
-    for ix in clean {
-        analyses::flow(tables, &program, book, ix, out);
-    }
-    analyses::program(tables, &program, out);
+    analyses::check(texts, tables, &program, book, &clean, out);
     tests::tests(texts, tables, &contexts, out);
     program
 }

@@ -6,12 +6,14 @@
 
 pub mod catalogue;
 mod code;
+mod examples;
 mod lines;
 mod render;
 mod suggest;
 mod width;
 
 pub use code::Code;
+pub use examples::{Example, example};
 pub use lines::{LineIndex, Position, TextSpan};
 pub use render::{Colour, Source, Sources, json, render};
 pub use suggest::closest;

@@ -7,6 +7,7 @@ mod check;
 pub mod diag;
 pub mod editor;
 mod files;
+pub mod fix;
 mod format;
 pub mod graph;
 pub mod limits;

@@ -12,6 +12,9 @@ pub const NESTING_MAX: u32 = 128;
 /// Diagnostics kept for one file by the parser. Nobody reads more; a hostile file could make millions.
 pub const DIAGNOSTICS_MAX: usize = 200;
 
+/// Rounds of applying fixes to one file. Every round leaves fewer mistakes; a round of its own is needed only for what another uncovers.
+pub const FIX_ROUNDS_MAX: usize = 64;
+
 /// Columns of a source line that a rendered diagnostic shows. Longer lines are cut around the span.
 pub const SNIPPET_COLUMNS_MAX: usize = 120;
 

@@ -55,7 +55,9 @@ fn codes(name: &str, text: &str) -> (Vec<String>, String) {
     let mut sources = Sources::default();
     sources.add(name, text);
     let shown = checked.diagnostics.iter().map(|one| render(one, &sources, Colour::Never)).collect();
-    let mut codes: Vec<String> = checked.diagnostics.iter().map(|one| one.code.to_string()).collect();
+    // A program on a page shows one thing; what else it names may be unused.
+    let errors = checked.diagnostics.iter().filter(|one| one.is_error());
+    let mut codes: Vec<String> = errors.map(|one| one.code.to_string()).collect();
     codes.dedup();
     (codes, shown)
 }

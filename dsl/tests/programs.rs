@@ -18,7 +18,8 @@ fn compile(path: &Path) -> (Vec<CheckedFlow>, String) {
     let checked = check(&[source], &BTreeMap::new());
     let mut sources = Sources::default();
     sources.add(&name, &text);
-    let shown: String = checked.diagnostics.iter().map(|one| render(one, &sources, Colour::Never)).collect();
+    let errors = checked.diagnostics.iter().filter(|one| one.is_error());
+    let shown: String = errors.map(|one| render(one, &sources, Colour::Never)).collect();
     (checked.flows, shown)
 }
 

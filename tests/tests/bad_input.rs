@@ -52,12 +52,8 @@ flow Bad(n: int) -> Fine { n: int } raises Broken version 1 {
     let end = world.run(&["check", "bad.flow", "--json"]);
     let checked: Value = serde_json::from_str(&end.stdout).unwrap();
     assert_eq!((end.code, &checked["ok"]), (Some(2), &json!(false)));
-    let lines: Vec<u64> = checked["diagnostics"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|d| d["start"]["line"].as_u64())
-        .collect();
+    let lines: Vec<u64> =
+        checked["diagnostics"].as_array().unwrap().iter().filter_map(|d| d["line"].as_u64()).collect();
     assert_eq!(lines, [6, 7, 10, 11]);
 }
 
@@ -391,7 +387,7 @@ fn http_requests_that_do_not_fit_are_refused_with_the_reason() {
     let deploy = json!({"files": [{"name": "bad.flow", "text": "edition 1\nflow {"}]});
     let answer = api.post("/v1/flows", &deploy);
     fault(&answer, 422, "invalid", &["diagnostics"]);
-    assert_eq!(answer.json()["diagnostics"][0]["start"]["line"], 2, "{answer:?}");
+    assert_eq!(answer.json()["diagnostics"][0]["line"], 2, "{answer:?}");
 }
 
 #[test]

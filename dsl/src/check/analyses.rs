@@ -1,9 +1,17 @@
-//! What is wrong with a whole flow or program although every part is right: unreachable states, no way to an end, cycles.
+//! What is wrong with a whole flow or program although every part is right.
 //!
-//! Leaves the graph to `check::graph`. Invariant: runs only on flows that were lowered without a mistake, so that nothing here
-//! follows from something that is reported already.
+//! Each file of `analyses/` holds one question. Leaves the graph to `check::graph`. Invariant: a flow is asked only if it was lowered without a
+//! mistake, so that nothing here follows from something that is reported already.
 
-use super::graph::{self, Graph};
+mod cost;
+mod deadlines;
+mod loops;
+mod sagas;
+mod tools;
+mod unused;
+
+use super::declare::Texts;
+use super::graph::{self, Graph, Passing};
 use super::outcomes::possible;
 use super::tables::{Spot, Tables};
 use crate::diag::Diagnostic;
@@ -11,75 +19,156 @@ use crate::diag::catalogue::{flows, types};
 use crate::lower::places::{Part, PlaceBook};
 use crate::machine::link::Program;
 use crate::machine::refs::{self, Ref};
-use crate::machine::{FlowIx, StateIx};
+use crate::machine::{Flow, FlowIx, StateIx};
+use crate::syntax::ast;
 
-/// Reports what is wrong with one flow.
-pub(crate) fn flow(
+/// A program that is lowered, with its texts and places.
+pub(crate) struct Analysed<'a> {
+    texts: &'a Texts,
+    tables: &'a Tables,
+    program: &'a Program,
+    book: &'a PlaceBook,
+    /// What surely happens in each flow before it is over.
+    passing: Vec<Passing>,
+}
+
+/// Reports what is wrong with the flows that are `clean`, and with the program as a whole.
+pub(crate) fn check(
+    texts: &Texts,
     tables: &Tables,
     program: &Program,
     book: &PlaceBook,
-    ix: FlowIx,
+    clean: &[FlowIx],
     out: &mut Vec<Diagnostic>,
 ) {
-    let flow = &program.flows[ix.at()];
-    if flow.states.is_empty() {
-        return;
+    let passing = passing(tables, program);
+    let analysed = Analysed { texts, tables, program, book, passing };
+    // What nothing reads is often just what a mistake does not get to.
+    let names_count = !out.iter().any(Diagnostic::is_error);
+    let clean = clean.iter().filter(|ix| !program.flows[ix.at()].states.is_empty());
+    for ix in clean.copied() {
+        reachability(&analysed, ix, out);
+        loops::check(&analysed, ix, out);
+        deadlines::check(&analysed, ix, out);
+        cost::check(&analysed, ix, out);
+        sagas::check(&analysed, ix, out);
+        if names_count {
+            unused::flow(&analysed, ix, out);
+        }
     }
-    let name = |state: StateIx| flow.states[state.at()].name.clone();
-    let spot =
-        |state: StateIx| book.spot(ix, Some(state), &Part::State).unwrap_or(tables.flows[ix.at()].spot);
-    let graph = Graph::new(flow, |state| possible(tables, &state.effect));
-    for state in graph.unreachable() {
-        let message = format!("no arrow leads to `{}`", name(state));
-        out.push(
-            at(flows::UNREACHABLE_STATE, spot(state), message).hint("lead an arrow to it, or take it out"),
-        );
+    if names_count {
+        unused::functions(&analysed, out);
     }
-    for state in graph.endless() {
-        let message = format!("no way leads from `{}` to an end", name(state));
-        out.push(
-            at(flows::NO_END, spot(state), message)
-                .expected("an arrow to `end` or `fail`, here or further on"),
-        );
+    tools::check(&analysed, out);
+    flow_cycles(&analysed, out);
+    function_cycles(&analysed, out);
+}
+
+impl<'a> Analysed<'a> {
+    fn flow(&self, ix: FlowIx) -> &'a Flow {
+        &self.program.flows[ix.at()]
     }
-    for cycle in graph.idle_cycles() {
-        let names: Vec<String> = cycle.iter().map(|state| format!("`{}`", name(*state))).collect();
-        let message = format!("{} may go round for ever without moving on", names.join(", "));
-        let hint = format!("bound it, such as with `limit visits({}) <= n else -> …`", name(cycle[0]));
-        out.push(at(flows::IDLE_CYCLE, spot(cycle[0]), message).hint(hint));
+
+    fn graph(&self, ix: FlowIx) -> Graph<'a> {
+        Graph::new(self.flow(ix), |state| possible(self.tables, &state.effect), &self.passing)
+    }
+
+    /// Where a part stands; the head of the flow if nobody noted it.
+    fn spot(&self, ix: FlowIx, state: Option<StateIx>, part: &Part) -> Spot {
+        self.book.spot(ix, state, part).unwrap_or(self.tables.flows[ix.at()].spot)
+    }
+
+    fn state_name(&self, ix: FlowIx, state: StateIx) -> &'a str {
+        &self.flow(ix).states[state.at()].name
+    }
+
+    /// The effect of a state as it is written; of a state that was made from `steps` its step.
+    fn effect_text(&self, ix: FlowIx, state: StateIx) -> Option<ast::Effect> {
+        let (_, text) = &self.texts.flows[ix.at()];
+        let name = self.state_name(ix, state);
+        let (written, step) = name.split_once('.').map_or((name, None), |(state, step)| (state, Some(step)));
+        let mut states = text.states();
+        let found = states.find(|one| one.name().is_some_and(|name| name.text() == written))?;
+        match (found.effect()?, step) {
+            (ast::Effect::Steps(steps), Some(step)) => {
+                let mut steps = steps.steps();
+                steps.find(|one| one.name().is_some_and(|name| name.text() == step))?.effect()
+            }
+            (effect, _) => Some(effect),
+        }
     }
 }
 
-/// Reports flows that run themselves and functions that call themselves.
-pub(crate) fn program(tables: &Tables, program: &Program, out: &mut Vec<Diagnostic>) {
+/// Finds out what surely happens inside flows: a flow that is not known to let anything happen lets nothing happen.
+fn passing(tables: &Tables, program: &Program) -> Vec<Passing> {
+    let mut known = vec![Passing::default(); program.flows.len()];
+    loop {
+        let flows = program.flows.iter();
+        let next: Vec<Passing> = flows
+            .map(|flow| match flow.states.is_empty() {
+                true => Passing::default(),
+                false => Graph::new(flow, |state| possible(tables, &state.effect), &known).passing(),
+            })
+            .collect();
+        if next == known {
+            return known;
+        }
+        known = next;
+    }
+}
+
+fn reachability(of: &Analysed<'_>, ix: FlowIx, out: &mut Vec<Diagnostic>) {
+    let graph = of.graph(ix);
+    for state in graph.unreachable() {
+        let message = format!("no arrow leads to `{}`", of.state_name(ix, state));
+        let diagnostic = at(flows::UNREACHABLE_STATE, of.spot(ix, Some(state), &Part::State), message);
+        out.push(diagnostic.hint("lead an arrow to it, or take it out"));
+    }
+    for state in graph.endless() {
+        let message = format!("no way leads from `{}` to an end", of.state_name(ix, state));
+        let diagnostic = at(flows::NO_END, of.spot(ix, Some(state), &Part::State), message);
+        out.push(diagnostic.expected("an arrow to `end` or `fail`, here or further on"));
+    }
+}
+
+/// Reports flows that run themselves.
+fn flow_cycles(of: &Analysed<'_>, out: &mut Vec<Diagnostic>) {
     let mut runs = Vec::new();
-    for (from, flow) in program.flows.iter().enumerate() {
+    for (from, flow) in of.program.flows.iter().enumerate() {
         for state in &flow.states {
             runs.extend(state.effect.runs().into_iter().map(|to| (from, to.at())));
         }
     }
-    for cycle in graph::cycles(program.flows.len(), runs) {
-        let names: Vec<String> = cycle.iter().map(|at| format!("`{}`", tables.flows[*at].name)).collect();
+    for cycle in graph::cycles(of.program.flows.len(), runs) {
+        let names: Vec<String> = cycle.iter().map(|at| format!("`{}`", of.tables.flows[*at].name)).collect();
         let message = format!("{} would run inside itself without end", names.join(", "));
-        out.push(at(flows::FLOW_CYCLE, tables.flows[cycle[0]].spot, message));
+        out.push(at(flows::FLOW_CYCLE, of.tables.flows[cycle[0]].spot, message));
     }
+}
+
+/// Reports functions that call themselves.
+fn function_cycles(of: &Analysed<'_>, out: &mut Vec<Diagnostic>) {
     let mut calls = Vec::new();
-    for (from, function) in program.functions.iter().enumerate() {
+    for (from, function) in of.program.functions.iter().enumerate() {
         refs::function(&mut function.clone(), &mut |named| {
             if let Ref::Function(to) = named {
                 calls.push((from, to.at()));
             }
         });
     }
-    for cycle in graph::cycles(program.functions.len(), calls) {
+    for cycle in graph::cycles(of.program.functions.len(), calls) {
         let names: Vec<String> =
-            cycle.iter().map(|at| format!("`{}`", program.functions[*at].name)).collect();
+            cycle.iter().map(|at| format!("`{}`", of.program.functions[*at].name)).collect();
         let message = format!("{} calls itself", names.join(", "));
-        let diagnostic = at(types::RECURSION, tables.functions[cycle[0]].spot, message);
+        let diagnostic = at(types::RECURSION, of.tables.functions[cycle[0]].spot, message);
         out.push(diagnostic.hint("go over a list with `[… for x in xs]`, or over numbers with `range`"));
     }
 }
 
 fn at(code: crate::diag::Code, spot: Spot, message: String) -> Diagnostic {
     Diagnostic::error(code, spot.file, spot.span, message)
+}
+
+fn state_ix(at: usize) -> StateIx {
+    StateIx(crate::lower::flows::position(at))
 }

@@ -1,14 +1,19 @@
-//! The graph of a flow's states: what can be reached, what can end, what can go round without moving on.
+//! The graph of a flow's states: what can be reached, and what can end.
 //!
-//! Leaves outcomes without an arrow to `lower::arrows`, which refuses them earlier. Invariant: every answer lists states in
+//! `loops` and `ways` ask it further questions. Leaves outcomes without an arrow to `lower::arrows`, which refuses them earlier. Invariant: every answer lists states in
 //! the order of the text, whatever order the graph library uses.
+
+mod loops;
+mod ways;
+
+pub(crate) use loops::IdleCycle;
 
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::machine::{
-    Act, Arm, Arrow, AssignOp, DataIx, EachBody, Effect, Expr, Flow, Goal, Join, Limit, Literal, Measure,
-    Outcome, Parallel, Region, StateDef, StateIx, Then, TimerArrow, TimerKind, Wait,
+    Act, Arm, Arrow, Assign, AssignOp, BinaryOp, DataIx, EachBody, Effect, Expr, Flow, Goal, Join, Limit,
+    Literal, Measure, Outcome, Parallel, Region, StateDef, StateIx, Then, TimerArrow, TimerKind, Wait,
 };
 
 /// Where an edge leads.
@@ -16,6 +21,16 @@ use crate::machine::{
 enum To {
     State(usize),
     End,
+    Fail,
+}
+
+/// Whether a message or an answer is surely taken, or time surely passes, before a flow is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Passing {
+    /// Before it ends.
+    end: bool,
+    /// Before it fails.
+    fail: bool,
 }
 
 /// One way from a state.
@@ -29,6 +44,10 @@ struct Edge {
     raises: Vec<DataIx>,
     /// Data fields that it changes otherwise.
     changes: Vec<DataIx>,
+    /// The limit that was broken, if it is not the way of an arrow.
+    broken: Option<usize>,
+    /// Whether the effect of the state did what it should.
+    good: bool,
 }
 
 /// All ways through a flow.
@@ -36,12 +55,18 @@ struct Edge {
 pub(crate) struct Graph<'f> {
     flow: &'f Flow,
     edges: Vec<Edge>,
+    /// What surely happens in the flows of the program.
+    passing: Vec<Passing>,
 }
 
 impl<'f> Graph<'f> {
-    /// Builds the graph; `possible` gives the outcomes that the effect of a state can have.
-    pub(crate) fn new(flow: &'f Flow, possible: impl Fn(&StateDef) -> Vec<Outcome>) -> Graph<'f> {
-        let mut graph = Graph { flow, edges: Vec::new() };
+    /// Builds the graph; `possible` gives the outcomes that the effect of a state can have, `passing` what is known of all flows.
+    pub(crate) fn new(
+        flow: &'f Flow,
+        possible: impl Fn(&StateDef) -> Vec<Outcome>,
+        passing: &[Passing],
+    ) -> Graph<'f> {
+        let mut graph = Graph { flow, edges: Vec::new(), passing: passing.to_vec() };
         for (from, state) in flow.states.iter().enumerate() {
             graph.add_effect(from, &state.effect);
             graph.add_outcomes(from, state, possible(state));
@@ -55,7 +80,11 @@ impl<'f> Graph<'f> {
             }
         }
         let plain = graph.edges.clone();
-        flow.limits.iter().for_each(|limit| graph.add_limit(limit, &plain));
+        for (at, limit) in flow.limits.iter().enumerate() {
+            let added = graph.edges.len();
+            graph.add_limit(limit, &plain);
+            graph.edges[added..].iter_mut().for_each(|edge| edge.broken = Some(at));
+        }
         graph
     }
 
@@ -120,14 +149,33 @@ impl<'f> Graph<'f> {
             }
         }
         for outcome in outcomes {
-            let moves_on = moves_on(outcome, &state.effect);
+            let moves_on = self.moves_on(outcome, &state.effect);
+            let added = self.edges.len();
             for arrow in taken_for(&state.arrows, &flow.arrows, outcome) {
                 match &arrow.then {
                     Then::Goal(goal) => self.add(from, goal, moves_on, &[&arrow.acts]),
                     Then::Arms(arms) => self.add_arms(from, arms, moves_on, &arrow.acts),
                 }
             }
+            let good = matches!(outcome, Outcome::Ok | Outcome::Approve | Outcome::Answer);
+            self.edges[added..].iter_mut().for_each(|edge| edge.good = good);
         }
+    }
+
+    /// Whether the flow may be undone after this state did what it should: because it fails, or because a limit is broken.
+    pub(crate) fn may_fail_after(&self, state: StateIx) -> bool {
+        let left = |edge: &&Edge| edge.to == To::Fail || (edge.to == To::End && edge.broken.is_some());
+        let failing: Vec<usize> = self.edges.iter().filter(left).map(|edge| edge.from).collect();
+        let may_fail = self.closure(failing, |edge| match edge.to {
+            To::State(to) => Some((to, edge.from)),
+            To::End | To::Fail => None,
+        });
+        let good = self.edges.iter().filter(|edge| edge.from == state.at() && edge.good);
+        good.into_iter().any(|edge| match edge.to {
+            To::State(to) => may_fail[to],
+            To::Fail => true,
+            To::End => false,
+        })
     }
 
     fn add_arms(&mut self, from: usize, arms: &[Arm], moves_on: bool, before: &[Act]) {
@@ -139,17 +187,17 @@ impl<'f> Graph<'f> {
     fn add(&mut self, from: usize, goal: &Goal, moves_on: bool, acts: &[&[Act]]) {
         let to = match goal {
             Goal::State(StateIx(to), _) => To::State(*to as usize),
-            Goal::End(_) | Goal::Fail(_) => To::End,
+            Goal::End(_) => To::End,
+            Goal::Fail(_) => To::Fail,
             Goal::Stay => return,
         };
         let (mut raises, mut changes) = (Vec::new(), Vec::new());
         for act in acts.iter().copied().flatten() {
             if let Act::Set(assign) = act {
-                let raised = assign.op == AssignOp::Add && is_positive(&assign.value);
-                if raised { raises.push(assign.data) } else { changes.push(assign.data) }
+                if raises_its_field(assign) { raises.push(assign.data) } else { changes.push(assign.data) }
             }
         }
-        self.edges.push(Edge { from, to, moves_on, raises, changes });
+        self.edges.push(Edge { from, to, moves_on, raises, changes, broken: None, good: false });
     }
 
     /// Returns the states that no way leads to.
@@ -157,67 +205,47 @@ impl<'f> Graph<'f> {
         let mut from: Vec<usize> = vec![self.flow.start.state.at()];
         from.extend(self.flow.on_cancel.iter().filter_map(|cancel| target(&cancel.goal)));
         from.extend(self.flow.migrations.iter().map(|migration| migration.to.state.at()));
-        let seen = self.closure(from, |edge| match edge.to {
-            To::State(to) => Some((edge.from, to)),
-            To::End => None,
-        });
+        let seen = self.closure(from, forwards);
         self.states(|state| !seen[state])
+    }
+
+    /// Returns the states that some way leads to from `first`, and `first`.
+    pub(crate) fn from(&self, first: StateIx) -> Vec<StateIx> {
+        let seen = self.closure(vec![first.at()], forwards);
+        self.states(|state| seen[state])
     }
 
     /// Returns the reachable states from which no way leads to an end.
     pub(crate) fn endless(&self) -> Vec<StateIx> {
-        let ending = self.edges.iter().filter(|edge| edge.to == To::End).map(|edge| edge.from);
-        let seen = self.closure(ending.collect(), |edge| match edge.to {
-            To::State(to) => Some((to, edge.from)),
-            To::End => None,
-        });
+        let ending = self.ending(|_| true);
         let unreachable = self.unreachable();
-        self.states(|state| !seen[state] && !unreachable.iter().any(|ix| ix.at() == state))
+        self.states(|state| !ending[state] && !unreachable.iter().any(|ix| ix.at() == state))
     }
 
-    /// Returns the groups of states that can go round for ever within one moment.
-    pub(crate) fn idle_cycles(&self) -> Vec<Vec<StateIx>> {
-        let mut edges: Vec<&Edge> = self.edges.iter().filter(|edge| !edge.moves_on).collect();
-        loop {
-            let cycles = self.cycles(&edges);
-            let before = edges.len();
-            for cycle in &cycles {
-                self.drop_counted(cycle, &mut edges);
-            }
-            if edges.len() == before {
-                return cycles.into_iter().map(|cycle| cycle.into_iter().map(to_ix).collect()).collect();
-            }
-        }
+    /// Marks the states from which a way of edges that count leads to an end.
+    fn ending(&self, counts: impl Fn(&Edge) -> bool) -> Vec<bool> {
+        let last = self.edges.iter().filter(|edge| counts(edge) && matches!(edge.to, To::End | To::Fail));
+        self.closure(last.map(|edge| edge.from).collect(), |edge| match edge.to {
+            To::State(to) if counts(edge) => Some((to, edge.from)),
+            To::State(_) | To::End | To::Fail => None,
+        })
     }
 
-    /// Takes out the edges of a cycle that a limit bounds.
-    fn drop_counted(&self, cycle: &[usize], edges: &mut Vec<&Edge>) {
-        let inside = |edge: &Edge| {
-            cycle.contains(&edge.from) && matches!(edge.to, To::State(to) if cycle.contains(&to))
-        };
-        for limit in &self.flow.limits {
-            match limit.measure {
-                // Only a cycle that never enters the state that sets the count back raises it without end.
-                Measure::Visits(of, since)
-                    if cycle.contains(&of.at())
-                        && !since.is_some_and(|since| cycle.contains(&since.at())) =>
-                {
-                    edges.retain(|edge| !(inside(edge) && edge.to == To::State(of.at())));
-                }
-                Measure::Data(data)
-                    if !edges.iter().any(|edge| inside(edge) && edge.changes.contains(&data)) =>
-                {
-                    edges.retain(|edge| !(inside(edge) && edge.raises.contains(&data)));
-                }
-                Measure::Visits(..) | Measure::Data(_) | Measure::Cost | Measure::Age => {}
-            }
-        }
+    /// Returns what surely happens before the flow is over.
+    pub(crate) fn passing(&self) -> Passing {
+        let idle = self.closure(vec![self.flow.start.state.at()], |edge| match edge.to {
+            To::State(to) if !edge.moves_on => Some((edge.from, to)),
+            To::State(_) | To::End | To::Fail => None,
+        });
+        let reached =
+            |to: To| self.edges.iter().any(|edge| edge.to == to && !edge.moves_on && idle[edge.from]);
+        Passing { end: !reached(To::End), fail: !reached(To::Fail) }
     }
 
     fn cycles(&self, edges: &[&Edge]) -> Vec<Vec<usize>> {
         let pairs = edges.iter().filter_map(|edge| match edge.to {
             To::State(to) => Some((edge.from, to)),
-            To::End => None,
+            To::End | To::Fail => None,
         });
         cycles(self.flow.states.len(), pairs)
     }
@@ -284,54 +312,73 @@ pub(crate) fn covers(on: Outcome, outcome: Outcome) -> bool {
             && matches!(outcome, Outcome::Error(_) | Outcome::Failed | Outcome::Timeout))
 }
 
-fn moves_on(outcome: Outcome, effect: &Effect) -> bool {
-    match outcome {
-        Outcome::Message(_) | Outcome::Approve | Outcome::Answer | Outcome::Reject => true,
-        Outcome::Timeout => match effect {
+impl Graph<'_> {
+    fn moves_on(&self, outcome: Outcome, effect: &Effect) -> bool {
+        match (outcome, effect) {
+            (Outcome::Message(_) | Outcome::Approve | Outcome::Answer | Outcome::Reject, _) => true,
+            (Outcome::Ok, Effect::Run(flow, ..)) => {
+                self.passing.get(flow.at()).is_some_and(|known| known.end)
+            }
+            (Outcome::Error(_), Effect::Run(flow, ..)) => {
+                self.passing.get(flow.at()).is_some_and(|known| known.fail)
+            }
+            (Outcome::Ok, Effect::Parallel(parallel)) => self.needs_someone(parallel),
             // An activity has a deadline above zero.
-            Effect::Do(..) => true,
-            Effect::Await(wait) => passes(&wait.wait),
-            Effect::Ask(ask) => passes(&ask.wait),
-            Effect::Run(_, _, wait, _) => wait.as_ref().is_some_and(passes),
-            Effect::Each(each) => each.within.as_ref().is_some_and(passes),
-            Effect::Parallel(parallel) => parallel.within.as_ref().is_some_and(passes),
-            Effect::Wait | Effect::Spawn(_) | Effect::Choose(_) | Effect::Match(..) => false,
-        },
-        Outcome::Ok => match effect {
-            Effect::Parallel(parallel) => needs_someone(parallel),
-            Effect::Wait
-            | Effect::Do(..)
-            | Effect::Run(..)
-            | Effect::Each(_)
-            | Effect::Await(_)
-            | Effect::Ask(_)
-            | Effect::Spawn(_)
-            | Effect::Choose(_)
-            | Effect::Match(..) => false,
-        },
-        Outcome::Error(_)
-        | Outcome::Failed
-        | Outcome::Problem
-        | Outcome::Unknown
-        | Outcome::Closed
-        | Outcome::Ended
-        | Outcome::Exists
-        | Outcome::UndoFailed => false,
+            (Outcome::Timeout, Effect::Do(..)) => true,
+            (Outcome::Timeout, Effect::Await(wait)) => passes(&wait.wait),
+            (Outcome::Timeout, Effect::Ask(ask)) => passes(&ask.wait),
+            (Outcome::Timeout, Effect::Run(_, _, wait, _)) => wait.as_ref().is_some_and(passes),
+            (Outcome::Timeout, Effect::Each(each)) => each.within.as_ref().is_some_and(passes),
+            (Outcome::Timeout, Effect::Parallel(parallel)) => parallel.within.as_ref().is_some_and(passes),
+            (Outcome::Timeout, Effect::Wait | Effect::Spawn(_) | Effect::Choose(_) | Effect::Match(..))
+            | (
+                Outcome::Ok
+                | Outcome::Error(_)
+                | Outcome::Failed
+                | Outcome::Problem
+                | Outcome::Unknown
+                | Outcome::Closed
+                | Outcome::Ended
+                | Outcome::Exists
+                | Outcome::UndoFailed,
+                _,
+            ) => false,
+        }
+    }
+
+    /// Whether regions can be met only if a message or an answer comes, or time passes.
+    fn needs_someone(&self, parallel: &Parallel) -> bool {
+        let waits = |region: &Region| match &region.body {
+            EachBody::Ask(_) => true,
+            EachBody::Await(one) => !one.closed && one.ended.is_empty(),
+            EachBody::Run(flow, ..) => self.passing.get(flow.at()).is_some_and(|known| known.end),
+            EachBody::Do(..) | EachBody::Each(_) => false,
+        };
+        let waiting = parallel.regions.iter().filter(|region| waits(region)).count();
+        match parallel.join {
+            Join::All => waiting > 0,
+            Join::Count(wanted) => parallel.regions.len() - waiting < wanted as usize,
+            Join::Region(at) => parallel.regions.get(at as usize).is_some_and(waits),
+        }
     }
 }
 
-/// Whether regions can be met only if a message or an answer comes.
-fn needs_someone(parallel: &Parallel) -> bool {
-    let waits = |region: &Region| match &region.body {
-        EachBody::Ask(_) => true,
-        EachBody::Await(one) => !one.closed && one.ended.is_empty(),
-        EachBody::Do(..) | EachBody::Run(..) | EachBody::Each(_) => false,
-    };
-    let waiting = parallel.regions.iter().filter(|region| waits(region)).count();
-    match parallel.join {
-        Join::All => waiting > 0,
-        Join::Count(wanted) => parallel.regions.len() - waiting < wanted as usize,
-        Join::Region(at) => parallel.regions.get(at as usize).is_some_and(waits),
+fn forwards(edge: &Edge) -> Option<(usize, usize)> {
+    match edge.to {
+        To::State(to) => Some((edge.from, to)),
+        To::End | To::Fail => None,
+    }
+}
+
+/// Whether an assignment adds a positive constant: `n += 1` or `n = n + 1`.
+fn raises_its_field(assign: &Assign) -> bool {
+    match (assign.op, &assign.value) {
+        (AssignOp::Add, by) => is_positive(by),
+        (AssignOp::Set, Expr::Binary(BinaryOp::Add, a, b)) => {
+            let itself = |expr: &Expr| *expr == Expr::Data(assign.data);
+            (itself(a) && is_positive(b)) || (itself(b) && is_positive(a))
+        }
+        (AssignOp::Set | AssignOp::Sub, _) => false,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Every code with its title and explanation: one place for people, tools and `outlast explain`.
 //!
 //! Leaves reporting to the parts of the crate; each area has a file of constants and entries here:
-//! F01xx syntax, F02xx names, F03xx types, F04xx structure of flows, F05xx effects, F06xx deadlines and
-//! retries, F07xx regions, other runs, doubts and migrations. Invariant: codes are unique and every constant has an entry.
+//! F01xx syntax, F02xx names, F03xx types, F04xx structure of flows, F05xx effects, F06xx deadlines, retries and
+//! cost, F07xx regions, other runs, doubts and migrations. Invariant: codes are unique and every constant has an entry.
 
 pub mod beside;
 pub mod deadlines;
@@ -25,20 +25,25 @@ pub struct Entry {
     pub explanation: &'static str,
 }
 
-/// The tables of all areas; an area that is added is named here.
-const AREAS: &[&[Entry]] = &[
-    syntax::ENTRIES,
-    names::ENTRIES,
-    types::ENTRIES,
-    flows::ENTRIES,
-    effects::ENTRIES,
-    deadlines::ENTRIES,
-    beside::ENTRIES,
+/// The tables of all areas with their titles; an area that is added is named here.
+const AREAS: &[(&str, &[Entry])] = &[
+    ("F01xx: syntax", syntax::ENTRIES),
+    ("F02xx: names", names::ENTRIES),
+    ("F03xx: types", types::ENTRIES),
+    ("F04xx: states, arrows and limits", flows::ENTRIES),
+    ("F05xx: activities and effects", effects::ENTRIES),
+    ("F06xx: deadlines, retries and cost", deadlines::ENTRIES),
+    ("F07xx: regions, other runs, doubts and migrations", beside::ENTRIES),
 ];
+
+/// The areas with their titles, and their entries in the order of the codes.
+pub fn areas() -> impl Iterator<Item = (&'static str, &'static [Entry])> {
+    AREAS.iter().copied()
+}
 
 /// All entries in the order of their codes.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
-    AREAS.iter().copied().flatten()
+    areas().flat_map(|(_, entries)| entries)
 }
 
 /// The entry of `code`.

@@ -95,22 +95,55 @@ pub fn render(diagnostic: &Diagnostic, sources: &Sources, colour: Colour) -> Str
     out
 }
 
-/// Returns the diagnostics as `--json` prints them: the fields of [`Diagnostic`], with the file's name and the
-/// line and column of both ends added.
+/// Returns the diagnostics as `--json` prints them. Each has `code`, `severity` (`error`, `warning`, `note`), `message`, `file` (its name),
+/// `line` and `column` (from 1, in characters), `span` (`start` and `end` in bytes, `end_line`, `end_column`), `suggestions` and `related`
+/// (lists, often empty), and, where there is something to say, `expected` and `hint`. A suggestion has a `text` for people, `safe` (whether a
+/// tool may apply it unseen) and `edits`: replace the bytes `start..end` by `text`. Fields may be added, never changed.
 pub fn json(diagnostics: &[Diagnostic], sources: &Sources) -> Value {
     diagnostics.iter().map(|diagnostic| located(diagnostic, sources)).collect()
 }
 
 fn located(diagnostic: &Diagnostic, sources: &Sources) -> Value {
-    let mut value = serde_json::to_value(diagnostic).unwrap_or_default();
-    if let (Some(source), Some(fields)) = (sources.get(diagnostic.file), value.as_object_mut()) {
-        let at = |offset| source.lines.position(offset, &source.text);
-        let (start, end) = (at(diagnostic.span.start), at(diagnostic.span.end));
-        fields.insert("file".to_owned(), Value::from(source.name.as_str()));
-        fields.insert("start".to_owned(), json!({ "line": start.line, "column": start.column }));
-        fields.insert("end".to_owned(), json!({ "line": end.line, "column": end.column }));
+    let mut value = place(diagnostic.file, diagnostic.span, sources);
+    value["code"] = json!(diagnostic.code);
+    value["severity"] = json!(diagnostic.severity);
+    value["message"] = json!(diagnostic.message);
+    if let Some(expected) = &diagnostic.expected {
+        value["expected"] = json!(expected);
     }
+    if let Some(hint) = &diagnostic.hint {
+        value["hint"] = json!(hint);
+    }
+    let suggestion = |fix: &super::Fix| {
+        json!({
+            "text": fix_words(fix, diagnostic, sources),
+            "safe": fix.safe,
+            "edits": [{ "start": fix.span.start, "end": fix.span.end, "text": fix.replacement }],
+        })
+    };
+    value["suggestions"] = diagnostic.fix.iter().map(suggestion).collect();
+    let related = diagnostic.related.iter().map(|related| {
+        let mut value = place(related.file, related.span, sources);
+        value["message"] = json!(related.message);
+        value
+    });
+    value["related"] = related.collect();
     value
+}
+
+/// A place as tools read it; only the bytes if the file is not at hand.
+fn place(file: FileId, span: TextSpan, sources: &Sources) -> Value {
+    let Some(source) = sources.get(file) else {
+        return json!({ "file": file, "span": { "start": span.start, "end": span.end } });
+    };
+    let at = |offset| source.lines.position(offset, &source.text);
+    let (start, end) = (at(span.start), at(span.end));
+    json!({
+        "file": source.name,
+        "line": start.line,
+        "column": start.column,
+        "span": { "start": span.start, "end": span.end, "end_line": end.line, "end_column": end.column },
+    })
 }
 
 struct Paint {
@@ -272,11 +305,13 @@ note: one is here
         let value = json(&[diagnostic], &sources);
         let found = &value[0];
         assert_eq!((&found["file"], &found["code"]), (&Value::from("a.flow"), &Value::from("F0140")));
-        assert_eq!(found["start"], json!({ "line": 2, "column": 3 }));
+        assert_eq!((&found["line"], &found["column"]), (&json!(2), &json!(3)));
+        assert_eq!(found["span"], json!({ "start": 6, "end": 9, "end_line": 2, "end_column": 6 }));
         assert_eq!(
-            found["fix"],
-            json!({ "span": { "start": 6, "end": 9 }, "replacement": "2", "safe": true })
+            found["suggestions"],
+            json!([{ "text": "replace `two` by `2`", "safe": true, "edits": [{ "start": 6, "end": 9, "text": "2" }] }])
         );
+        assert_eq!(found["related"][0]["message"], "one is here");
     }
 
     #[test]

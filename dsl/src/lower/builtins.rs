@@ -52,6 +52,11 @@ pub(crate) fn words() -> impl Iterator<Item = &'static str> {
     OTHER.iter().copied().chain(BUILTINS.iter().map(|(word, ..)| *word))
 }
 
+/// Whether a word is a builtin whose first argument is a value.
+pub(crate) fn takes_values(word: &str) -> bool {
+    BUILTINS.iter().any(|(one, _, count)| *one == word && *count > 0)
+}
+
 impl Scope<'_> {
     pub(crate) fn builtin(&mut self, name: &Word, args: &ast::ArgList, want: Option<&Ty>) -> Typed {
         let word = name.text();

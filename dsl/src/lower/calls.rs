@@ -3,17 +3,19 @@
 //! Leaves the signatures of builtins to `lower::builtins`. Invariant: arguments of a lowered call stand in the order of the
 //! parameters, with defaults filled in.
 
+use super::builtins;
 use super::expr::Typed;
 use super::scope::Scope;
 use super::word::Word;
 use crate::check::tables::{FieldSig, LowerName, UpperName};
 use crate::check::ty::Ty;
 use crate::diag::TextSpan;
-use crate::diag::catalogue::{names, types};
+use crate::diag::catalogue::{names, syntax, types};
 use crate::limits::DEFAULTS_WITHIN_MAX;
 use crate::machine::{CatalogueIx, Expr, Fold, Literal};
 use crate::schema;
 use crate::syntax::ast::{self, AstNode as _};
+use crate::syntax::words;
 
 /// The folds by their words.
 const FOLDS: &[(&str, Fold)] = &[
@@ -202,7 +204,7 @@ impl Scope<'_> {
     }
 
     /// `base.name`, `base.name(args)`.
-    pub(crate) fn field(&mut self, of: &ast::FieldExpr, want: Option<&Ty>) -> Typed {
+    pub(crate) fn field(&mut self, of: &ast::FieldExpr) -> Typed {
         let (Some(base), Some(name)) = (of.value(), of.field().map(Word::from)) else {
             return Typed::unknown();
         };
@@ -210,15 +212,35 @@ impl Scope<'_> {
             return typed;
         }
         if let Some(args) = of.args() {
-            let message = format!("there are no methods: `{}` is no function of a value", name.text());
-            let diagnostic = self.error(names::UNKNOWN_NAME, name.span(), message);
-            self.report(diagnostic.hint(format!("write it as a function: `{}(…)`", name.text())));
+            self.report_method(of, &base, &name, &args);
             args.args().filter_map(|arg| arg.value()).for_each(|arg| drop(self.expr(&arg, None)));
             return Typed::unknown();
         }
-        let _ = want;
         let typed = self.expr(&base, None);
+        if words::is_length(&name.text()) && has_size(&typed.ty) {
+            let message = format!("`.{}` is written `size(…)`", name.text());
+            let diagnostic = self.error(syntax::LENGTH, of.span(), message);
+            self.report(diagnostic.fix(of.span(), format!("size({})", base.source())));
+            return Typed::unknown();
+        }
         self.field_of(typed, &name)
+    }
+
+    /// Reports `value.function(…)`, a habit.
+    fn report_method(&mut self, of: &ast::FieldExpr, base: &ast::Expr, name: &Word, args: &ast::ArgList) {
+        let word = name.text();
+        let message = format!("there are no methods: `{word}` is no function of a value");
+        let diagnostic = self.error(names::UNKNOWN_NAME, name.span(), message);
+        let diagnostic = diagnostic.hint(format!("write it as a function: `{word}(…)`"));
+        let inner: Vec<String> = args.args().filter_map(|arg| arg.value()).map(|arg| arg.source()).collect();
+        let all = std::iter::once(base.source()).chain(inner).collect::<Vec<_>>().join(", ");
+        let is_function = builtins::takes_values(&word)
+            || matches!(self.tables.lower(self.layer, &word), Some(LowerName::Function(_)));
+        self.report(if is_function {
+            diagnostic.unsure_fix(of.span(), format!("{word}({all})"))
+        } else {
+            diagnostic
+        });
     }
 
     fn field_of(&mut self, typed: Typed, name: &Word) -> Typed {
@@ -372,4 +394,9 @@ fn listed(params: &[FieldSig]) -> String {
         .map(|param| if param.default.is_some() { format!("{}?", param.name) } else { param.name.clone() })
         .collect();
     format!("`({})`", names.join(", "))
+}
+
+/// Whether `size` counts what is in it.
+fn has_size(ty: &Ty) -> bool {
+    matches!(ty.bare(), Ty::List(_) | Ty::Map(_) | Ty::Text | Ty::Bytes)
 }

@@ -25,6 +25,15 @@ impl Scope<'_> {
     /// Lowers the effect of a state.
     pub(crate) fn effect(&mut self, cx: &FlowCx<'_>, of: Option<&ast::Effect>) -> (Effect, EffectInfo) {
         let Some(of) = of else { return (Effect::Wait, EffectInfo::nothing()) };
+        let (effect, mut info) = self.known_effect(cx, of);
+        if info.unknown {
+            // The mistake is told; that its variables hold nothing is not another one.
+            info.results = self.lost_results(of);
+        }
+        (effect, info)
+    }
+
+    fn known_effect(&mut self, cx: &FlowCx<'_>, of: &ast::Effect) -> (Effect, EffectInfo) {
         match of {
             ast::Effect::Do(_)
             | ast::Effect::Run(_)
@@ -42,6 +51,27 @@ impl Scope<'_> {
             ast::Effect::Parallel(parallel) => self.parallel(cx, parallel),
             ast::Effect::Spawn(spawn) => self.spawn(spawn),
         }
+    }
+
+    /// The variables of an effect of which a mistake leaves nothing.
+    fn lost_results(&mut self, of: &ast::Effect) -> Vec<ResultVar> {
+        let names: Vec<ast::Name> = match of {
+            ast::Effect::Do(one) => one.binding().into_iter().collect(),
+            ast::Effect::Run(one) => one.binding().into_iter().collect(),
+            ast::Effect::Each(one) => one.binding().into_iter().collect(),
+            ast::Effect::Spawn(one) => one.binding().into_iter().collect(),
+            ast::Effect::Parallel(one) => one.regions().filter_map(|region| region.name()).collect(),
+            ast::Effect::Await(_) | ast::Effect::Ask(_) | ast::Effect::Choose(_) | ast::Effect::Steps(_) => {
+                Vec::new()
+            }
+        };
+        let lost = |name: ast::Name| ResultVar {
+            name: name.text(),
+            slot: self.take_slot(),
+            ok: Ty::Unknown,
+            partial: Some(Ty::Unknown),
+        };
+        names.into_iter().map(lost).collect()
     }
 
     /// An effect that may stand alone or in a group; nothing if its mistakes leave nothing of it.

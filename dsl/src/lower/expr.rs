@@ -64,7 +64,7 @@ impl Scope<'_> {
             ast::Expr::Binary(binary) => self.binary(binary, want),
             ast::Expr::Unary(unary) => self.unary(unary, want),
             ast::Expr::Index(index) => self.index(index),
-            ast::Expr::Field(field) => self.field(field, want),
+            ast::Expr::Field(field) => self.field(field),
             ast::Expr::Call(call) => self.call(call, want),
             ast::Expr::Construct(construct) => self.construct(construct, want),
         }

@@ -193,6 +193,7 @@ impl Scope<'_> {
             let near = near.or_else(|| tables.near_upper(self.layer, &word, is_error).map(str::to_owned));
             let text = format!("there is no outcome, error or message `{word}`");
             self.report_unknown(names::UNKNOWN_ERROR, name.span(), text, near.as_deref());
+            self.outcome_lost = true;
         }
         found
     }
@@ -379,7 +380,8 @@ impl Scope<'_> {
         info: &EffectInfo,
         span: TextSpan,
     ) {
-        if info.unknown {
+        // A name that is misspelt stands for one of the outcomes that would be missed.
+        if info.unknown || self.outcome_lost {
             return;
         }
         for outcome in info.possible.iter().copied() {

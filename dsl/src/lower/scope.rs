@@ -71,6 +71,8 @@ pub(crate) struct Scope<'t> {
     pub(crate) constant: bool,
     /// How many defaults are being filled in within each other.
     pub(crate) defaults: u32,
+    /// Whether an arrow names an outcome that does not exist.
+    pub(crate) outcome_lost: bool,
 }
 
 impl<'t> Scope<'t> {
@@ -80,7 +82,18 @@ impl<'t> Scope<'t> {
         file: FileId,
         out: &'t mut Vec<Diagnostic>,
     ) -> Scope<'t> {
-        Scope { tables, layer, file, out, variables: Vec::new(), slots: 0, constant: false, defaults: 0 }
+        let (variables, slots) = (Vec::new(), 0);
+        Scope {
+            tables,
+            layer,
+            file,
+            out,
+            variables,
+            slots,
+            constant: false,
+            defaults: 0,
+            outcome_lost: false,
+        }
     }
 
     /// A scope that sees the same and reports elsewhere, to find out what something is.
@@ -88,7 +101,7 @@ impl<'t> Scope<'t> {
     where
         't: 'u,
     {
-        let Scope { tables, layer, file, out: _, variables, slots, constant, defaults } = self;
+        let Scope { tables, layer, file, out: _, variables, slots, constant, defaults, outcome_lost } = self;
         Scope {
             tables,
             layer: *layer,
@@ -98,6 +111,7 @@ impl<'t> Scope<'t> {
             slots: *slots,
             constant: *constant,
             defaults: *defaults,
+            outcome_lost: *outcome_lost,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Codes F06xx: deadlines and retries.
+//! Codes F06xx: deadlines, retries and cost.
 //!
 //! Leaves what may be retried to F05xx, and the words of a single message to the place that reports it.
 //! Invariant: the entries are in the order of their codes.
@@ -16,6 +16,12 @@ pub const SILENCE_LONGER: Code = Code(603);
 pub const BAD_RETRY: Code = Code(604);
 /// A deadline of zero.
 pub const ZERO_DEADLINE: Code = Code(605);
+/// A deadline that is over before what is inside it.
+pub const NOT_NESTED: Code = Code(606);
+/// An activity that costs more than the flow may spend.
+pub const ABOVE_CAP: Code = Code(607);
+/// A way through a flow that costs more than the flow may spend.
+pub const WAY_ABOVE_CAP: Code = Code(608);
 
 /// What the codes mean.
 pub const ENTRIES: &[Entry] = &[
@@ -43,5 +49,20 @@ pub const ENTRIES: &[Entry] = &[
         code: ZERO_DEADLINE,
         title: "deadline of zero",
         explanation: "A deadline is above zero; `within forever` waits without one.",
+    },
+    Entry {
+        code: NOT_NESTED,
+        title: "deadlines do not nest",
+        explanation: "A deadline around something that may take longer cuts it off. If that is meant, a shorter deadline inside says so. `within` of `run`, `each` and `parallel`, `limit age` and `on cancel within` should be at least as long as each deadline inside: `in all` (or `within`) of an activity, `within` of a question or of another flow. Literals are compared; `within forever` takes the bound that is around it.",
+    },
+    Entry {
+        code: ABOVE_CAP,
+        title: "dearer than the cap",
+        explanation: "An activity is opened only if `costs <=` fits into what `limit cost` leaves, so this one never would be.",
+    },
+    Entry {
+        code: WAY_ABOVE_CAP,
+        title: "one way costs more than the cap",
+        explanation: "If everything on one way from the start to an end costs the most that it may, `limit cost` is broken before the end, although nothing is done twice. Raise the cap, or lower `costs <=`.",
     },
 ];

@@ -22,6 +22,10 @@ pub const BAD_COUNT: Code = Code(506);
 pub const BAD_ASK: Code = Code(507);
 /// A test names something that does not exist.
 pub const TEST_NAME: Code = Code(508);
+/// A step of a saga that nothing undoes.
+pub const NO_UNDO: Code = Code(520);
+/// A tool call that no tool would take.
+pub const TOOL_ARGUMENTS: Code = Code(530);
 
 /// What the codes mean.
 pub const ENTRIES: &[Entry] = &[
@@ -64,5 +68,15 @@ pub const ENTRIES: &[Entry] = &[
         code: TEST_NAME,
         title: "unknown name in a test",
         explanation: "A test names flows, activities, states and messages of the checked files.",
+    },
+    Entry {
+        code: NO_UNDO,
+        title: "step that nothing undoes",
+        explanation: "A saga that fails undoes what it did, so a step that changes something should have `undo f` if the flow may still fail after it, or be left by a broken limit. Put what cannot be undone last.",
+    },
+    Entry {
+        code: TOOL_ARGUMENTS,
+        title: "call that no tool takes",
+        explanation: "A `ToolCall` that is written out names a tool of a catalogue, and its arguments fit the tool's JSON Schema as far as they are literals.",
     },
 ];

@@ -38,6 +38,8 @@ pub const BAD_LIMIT: Code = Code(415);
 pub const NO_START: Code = Code(416);
 /// An outcome that only a state's own arrow can take.
 pub const SCOPE_OUTCOME: Code = Code(417);
+/// A loop that only a broken limit ends.
+pub const LIMIT_AS_EXIT: Code = Code(430);
 
 /// What the codes mean.
 pub const ENTRIES: &[Entry] = &[
@@ -120,5 +122,10 @@ pub const ENTRIES: &[Entry] = &[
         code: SCOPE_OUTCOME,
         title: "belongs to a state",
         explanation: "What `ok`, `approve` and `answer` bring along differs from state to state, so arrows of the flow cannot bind it.",
+    },
+    Entry {
+        code: LIMIT_AS_EXIT,
+        title: "limit used as a loop exit",
+        explanation: "A limit is a guard against what should not happen, and what follows it is an emergency exit. Say with an arrow when a loop is done (`on ok if … -> end`), and go over lists and numbers with `each x in range(0, n)`.",
     },
 ];

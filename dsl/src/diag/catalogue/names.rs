@@ -36,6 +36,8 @@ pub const UNKNOWN_IMPORT: Code = Code(213);
 pub const IMPORT_RING: Code = Code(214);
 /// An import that nobody needs.
 pub const UNUSED_IMPORT: Code = Code(215);
+/// A name that nothing reads.
+pub const UNUSED: Code = Code(220);
 
 /// What the codes mean.
 pub const ENTRIES: &[Entry] = &[
@@ -113,5 +115,10 @@ pub const ENTRIES: &[Entry] = &[
         code: UNUSED_IMPORT,
         title: "unused import",
         explanation: "What an imported declaration needs comes along by itself, so only names that stand in the file are imported.",
+    },
+    Entry {
+        code: UNUSED,
+        title: "never used",
+        explanation: "What nothing reads is often a slip: another name was meant, or an arrow is missing. Take it out, or begin its name with `_` if it should stay.",
     },
 ];

@@ -297,7 +297,10 @@ impl Parser<'_> {
         self.unary(power::UNARY);
         let diagnostic = self.error(code::NOT_SIGN, span, "`!` is written `not`");
         let changes = self.operator_power().is_some_and(|power| power > power::NOT);
-        let replacement = self.spaced("not ", span);
+        let mut replacement = self.spaced("not", span);
+        if !replacement.ends_with(' ') {
+            replacement.push(' ');
+        }
         self.report(if least > power::NOT || changes {
             diagnostic
                 .hint("`not` binds weaker than comparison: use parentheses")

@@ -1,0 +1,123 @@
+//! Names that nothing reads: data, messages, parameters and variables. All of these are warnings.
+//!
+//! Compares names within one declaration, or one state, as they are written; two variables of one name count as one. Invariant: a
+//! name that begins with `_` is never reported, and neither is one that something reads.
+
+use std::collections::BTreeSet;
+
+use super::Analysed;
+use crate::check::tables::Layer;
+use crate::diag::catalogue::names;
+use crate::diag::{Diagnostic, FileId, TextSpan};
+use crate::machine::FlowIx;
+use crate::syntax::ast::{self, AstNode as _};
+use crate::syntax::kind::{SyntaxKind, SyntaxNode};
+
+/// Reports what a flow declares and never reads.
+pub(super) fn flow(of: &Analysed<'_>, ix: FlowIx, out: &mut Vec<Diagnostic>) {
+    let (file, text) = &of.texts.flows[ix.at()];
+    if of.tables.layer_of(*file) == Layer::Library {
+        return;
+    }
+    let mut unused = Unused { file: *file, out };
+    let all = reads(text.syntax());
+    for data in text.data().filter_map(|data| data.name()) {
+        unused.name(&all, &data, "data", "nothing reads");
+    }
+    for param in text.params().filter_map(|param| param.name()) {
+        unused.name(&all, &param, "parameter", "nothing reads");
+    }
+    let taken = words(text.syntax(), SyntaxKind::NameRef);
+    for message in text.messages().filter_map(|message| message.name()) {
+        unused.name(&taken, &message, "message", "nothing takes");
+    }
+    for state in text.states() {
+        let own = reads(state.syntax());
+        for param in state.params().filter_map(|param| param.name()) {
+            unused.name(&own, &param, "parameter", "nothing reads");
+        }
+        unused.bindings(&own, state.syntax());
+    }
+    for arrow in text.arrows() {
+        unused.bindings(&reads(arrow.syntax()), arrow.syntax());
+    }
+}
+
+/// Reports what functions take or bind and never read.
+pub(super) fn functions(of: &Analysed<'_>, out: &mut Vec<Diagnostic>) {
+    for (file, text) in &of.texts.functions {
+        if of.tables.layer_of(*file) == Layer::Library {
+            continue;
+        }
+        let mut unused = Unused { file: *file, out };
+        let own = reads(text.syntax());
+        for param in text.params().filter_map(|param| param.name()) {
+            unused.name(&own, &param, "parameter", "nothing reads");
+        }
+        unused.bindings(&own, text.syntax());
+    }
+}
+
+struct Unused<'o> {
+    file: FileId,
+    out: &'o mut Vec<Diagnostic>,
+}
+
+impl Unused<'_> {
+    fn name(&mut self, read: &BTreeSet<String>, name: &ast::Name, kind: &str, nothing: &str) {
+        self.report(read, &name.text(), name.span(), kind, nothing);
+    }
+
+    fn report(&mut self, read: &BTreeSet<String>, word: &str, span: TextSpan, kind: &str, nothing: &str) {
+        if word.starts_with('_') || read.contains(word) {
+            return;
+        }
+        let message = format!("{nothing} the {kind} `{word}`");
+        let diagnostic = Diagnostic::warning(names::UNUSED, self.file, span, message);
+        self.out.push(diagnostic.hint("take it out, or begin its name with `_`"));
+    }
+
+    /// The variables that arrows, effects, patterns and loops bring into sight.
+    fn bindings(&mut self, read: &BTreeSet<String>, within: &SyntaxNode) {
+        // A comprehension may count without looking.
+        let owners = [SyntaxKind::Binding, SyntaxKind::FieldBind, SyntaxKind::Each];
+        // The result of a member is what the group yields, named or not.
+        let of_member = |node: &SyntaxNode| {
+            let around = node.parent().and_then(|effect| effect.parent());
+            node.kind() == SyntaxKind::Binding
+                && around.is_some_and(|one| matches!(one.kind(), SyntaxKind::Each | SyntaxKind::Region))
+        };
+        // Without a variable a condition would not ask whether an option holds something.
+        let of_cond = |node: &SyntaxNode| node.parent().is_some_and(|one| one.kind() == SyntaxKind::Cond);
+        let owners = within
+            .descendants()
+            .filter(|node| owners.contains(&node.kind()) && !of_member(node) && !of_cond(node));
+        for owner in owners {
+            for name in owner.children().filter_map(ast::Name::cast) {
+                self.name(read, &name, "variable", "nothing reads");
+            }
+        }
+    }
+}
+
+/// The names that expressions, limits and shorthand fields read.
+fn reads(node: &SyntaxNode) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for one in node.descendants() {
+        let holds = match one.kind() {
+            SyntaxKind::NameExpr | SyntaxKind::Measure | SyntaxKind::Settle => true,
+            SyntaxKind::Init => ast::Init::cast(one.clone()).is_some_and(|init| init.is_shorthand()),
+            _ => false,
+        };
+        if holds {
+            all.extend(one.children().filter_map(ast::NameRef::cast).map(|name| name.text()));
+        }
+    }
+    all
+}
+
+/// The texts of all nodes of a kind.
+fn words(node: &SyntaxNode, kind: SyntaxKind) -> BTreeSet<String> {
+    let nodes = node.descendants().filter(|one| one.kind() == kind);
+    nodes.map(|one| one.text().to_string().trim().to_owned()).collect()
+}
