@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use outlast_dsl::SourceFile;
-use outlast_dsl::diag::FileId;
+use outlast_dsl::diag::{Diagnostic, FileId};
 use outlast_dsl::editor::{Editor, RenameError, symbols};
 
 const FLOW: &str = r#"error Bad { why: text }
@@ -44,7 +44,7 @@ fn at(word: &str, nth: usize) -> u32 {
 
 #[test]
 fn the_example_is_right() {
-    assert_eq!(editor(FLOW).diagnostics(), []);
+    assert!(!editor(FLOW).diagnostics().iter().any(Diagnostic::is_error));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_renamed_text_means_the_same() {
     ] {
         let text = renamed(word, to).unwrap();
         assert!(text.contains(part), "{text}");
-        assert_eq!(editor(&text).diagnostics(), [], "{text}");
+        assert!(!editor(&text).diagnostics().iter().any(Diagnostic::is_error), "{text}");
     }
 }
 
