@@ -16,17 +16,18 @@ pub(crate) mod operators;
 pub(crate) mod outcomes;
 pub(crate) mod signatures;
 pub(crate) mod tables;
+pub(crate) mod tool_types;
 pub(crate) mod ty;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diag::catalogue::names as codes;
-use crate::diag::{Diagnostic, LineIndex, Related, sort};
+use crate::diag::{Diagnostic, LineIndex, Related, Severity, sort};
 use crate::files::SourceFile;
 use crate::lower::places::{Part, PlaceBook};
 use crate::lower::{activities, defs, flows, migrations, tests};
 use crate::machine::link::{Program, link};
-use crate::machine::{FlowIx, Machine};
+use crate::machine::{Catalogue, FlowIx, Machine};
 use crate::places::Places;
 use damage::Damage;
 use declare::Texts;
@@ -77,11 +78,13 @@ pub(crate) fn noted(
     let damage = Damage::of(&loaded.parsed, &out);
     let of_the_syntax = out.len();
     let texts = declare::declare(&loaded.parsed, &mut tables, &mut out);
+    let catalogues = catalogues::read(&texts, &mut out);
+    tool_types::declare(&catalogues, &texts.catalogues, &mut tables);
     imports::bring(&loaded, &mut tables, &mut out);
     signatures::fill(&texts, &mut tables, &mut out);
     imports::unused(&loaded, &tables, &mut out);
     let mut book = PlaceBook::default();
-    let program = lower(&texts, &tables, &mut book, &mut out);
+    let program = lower(&texts, &tables, catalogues, &mut book, &mut out);
     if let Some(damage) = damage {
         // A broken tree has holes, and what follows from them is not worth reading.
         let rest = out.split_off(of_the_syntax);
@@ -99,6 +102,11 @@ fn finished(mut flows: Vec<CheckedFlow>, loaded: Loaded, mut diagnostics: Vec<Di
     sort(&mut diagnostics);
     // What belongs to every variant of a union is looked at once for each of them.
     diagnostics.dedup();
+    // A note is about a thing and not about a place: it is said once in a file.
+    let mut noted = BTreeSet::new();
+    diagnostics.retain(|one| {
+        one.severity != Severity::Note || noted.insert((one.file, one.code, one.message.clone()))
+    });
     if diagnostics.iter().any(Diagnostic::is_error) {
         flows.clear();
     }
@@ -109,8 +117,14 @@ fn number(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-fn lower(texts: &Texts, tables: &Tables, book: &mut PlaceBook, out: &mut Vec<Diagnostic>) -> Program {
-    let mut program = Program { catalogues: catalogues::read(texts, out), ..Program::default() };
+fn lower(
+    texts: &Texts,
+    tables: &Tables,
+    catalogues: Vec<Catalogue>,
+    book: &mut PlaceBook,
+    out: &mut Vec<Diagnostic>,
+) -> Program {
+    let mut program = Program { catalogues, ..Program::default() };
     defs::types(tables, &mut program, out);
     defs::functions(texts, tables, &mut program, out);
     defs::retries(texts, tables, &mut program, out);

@@ -1,11 +1,12 @@
-//! Pictures of a machine: the state diagram of a flow and of every flow that it runs, as Mermaid, text or SVG.
+//! Pictures of a machine: the state diagram of a flow and of every flow that it runs, as Mermaid, text, SVG or Graphviz.
 //!
-//! One [`diagram::Diagram`] is built from the machine; three renderers write it. Leaves where pictures go and what a run does to
+//! One [`diagram::Diagram`] is built from the machine; four renderers write it. Leaves where pictures go and what a run does to
 //! its callers. Invariant: pure and total; the same machine and [`Live`] give the same bytes. Start at [`render`].
 
 mod ascii;
 mod build;
 mod diagram;
+mod dot;
 mod effect;
 mod fold;
 mod layers;
@@ -26,6 +27,8 @@ pub enum Format {
     Mermaid,
     /// Text for a terminal, at most 100 columns wide.
     Ascii,
+    /// A digraph for Graphviz.
+    Dot,
     /// A picture without scripts, styles or ids, so that it can stand in any page.
     Svg,
 }
@@ -52,5 +55,6 @@ pub fn render(machine: &Machine, format: Format, live: Option<&Live>) -> String 
         Format::Mermaid => mermaid::write(&diagram),
         Format::Ascii => ascii::write(&diagram),
         Format::Svg => svg::write(&diagram),
+        Format::Dot => dot::write(&diagram),
     }
 }

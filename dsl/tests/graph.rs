@@ -20,7 +20,8 @@ use outlast_dsl::machine::{
     Region, Slot, Spawn, Then, TimerArrow, TimerKind, TypeIx, Wait,
 };
 
-const FORMATS: [(Format, &str); 3] = [(Format::Mermaid, "mmd"), (Format::Ascii, "txt"), (Format::Svg, "svg")];
+const FORMATS: [(Format, &str); 4] =
+    [(Format::Mermaid, "mmd"), (Format::Ascii, "txt"), (Format::Svg, "svg"), (Format::Dot, "dot")];
 
 /// Returns the machine of the first flow of a text.
 fn checked(text: &str) -> Machine {
@@ -42,8 +43,28 @@ fn live() -> Live {
     Live { state: Some("Act/OneTool.Approve".to_owned()), visited: visited.map(str::to_owned).to_vec() }
 }
 
-/// Renders in all three formats and checks what must hold for every machine.
-fn check(machine: &Machine, live: Option<&Live>) -> [String; 3] {
+/// Outside quotes there are only ids, attributes and signs of the language.
+fn dot_is_well_formed(text: &str) {
+    let (mut inside, mut escaped, mut depth) = (false, false, 0_i32);
+    for c in text.chars() {
+        match (inside, escaped, c) {
+            (true, true, _) => escaped = false,
+            (true, false, '\\') => escaped = true,
+            (_, _, '"') => inside = !inside,
+            (true, ..) => assert_ne!(c, '\n', "a text goes on over the line: {text}"),
+            (false, _, '{') => depth += 1,
+            (false, _, '}') => depth -= 1,
+            (false, ..) => {
+                let is_known = c.is_ascii_alphanumeric() || c.is_whitespace() || "_->[]=,;.".contains(c);
+                assert!(is_known, "{c:?} outside quotes: {text}");
+            }
+        }
+    }
+    assert!(!inside && depth == 0, "something is left open: {text}");
+}
+
+/// Renders in all formats and checks what must hold for every machine.
+fn check(machine: &Machine, live: Option<&Live>) -> [String; 4] {
     FORMATS.map(|(format, name)| {
         let first = render(machine, format, live);
         assert_eq!(first, render(machine, format, live), "{name}: not the same twice");
@@ -54,6 +75,7 @@ fn check(machine: &Machine, live: Option<&Live>) -> [String; 3] {
                     assert!(line.chars().count() <= 100, "too wide: {line}");
                 }
             }
+            Format::Dot => dot_is_well_formed(&first),
             Format::Mermaid => {
                 let raw = first.chars().find(|c| "<'&`%".contains(*c));
                 assert_eq!(raw, None, "mermaid: {first}");
@@ -110,10 +132,10 @@ fn text_from_the_machine_never_becomes_markup() {
         machine.types[0].name = name.to_owned();
         machine.activities[0].name = name.to_owned();
         let live = Live { state: Some(name.to_owned()), visited: vec![name.to_owned()] };
-        let [mermaid, ascii, svg] = check(&machine, Some(&live));
+        let [mermaid, ascii, svg, dot] = check(&machine, Some(&live));
         assert!(!svg.contains("<script") && !svg.contains("<!--"), "{svg}");
         assert!(!mermaid.contains("--> e") && !mermaid.contains("%%"), "{mermaid}");
-        for picture in [&mermaid, &ascii, &svg] {
+        for picture in [&mermaid, &ascii, &svg, &dot] {
             let hidden = |c: char| matches!(c, '\u{202E}' | '\u{2066}' | '\u{200B}' | '\u{0}' | '\u{FFFF}');
             assert!(!picture.contains(hidden), "{picture:?}");
         }
@@ -185,7 +207,7 @@ fn groups_spawned_runs_and_chains_say_what_they_do() {
     ];
     let machine = machine(vec![flow("F", &[], states), flow("G", &[], Vec::new())]);
     let live = Live { state: Some("S.second".to_owned()), visited: vec!["S.first".to_owned()] };
-    let [_, ascii, svg] = check(&machine, Some(&live));
+    let [_, ascii, svg, _] = check(&machine, Some(&live));
     for line in [
         "> S      first = do model(\"1\")",
         "       > second = do model(\"2\")",
@@ -224,8 +246,8 @@ fn two_hundred_states_are_drawn() {
         machine(vec![flow("Many", &[], (0..200).map(state).collect())])
     };
     for skip in [1, 3, 17] {
-        let [mermaid, ascii, svg] = check(&chain(skip), None);
-        for picture in [mermaid, ascii, svg] {
+        let [mermaid, ascii, svg, dot] = check(&chain(skip), None);
+        for picture in [mermaid, ascii, svg, dot] {
             assert!(picture.contains("S199"));
         }
     }

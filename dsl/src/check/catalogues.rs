@@ -13,31 +13,46 @@ use crate::diag::Diagnostic;
 use crate::diag::catalogue::names;
 use crate::machine::{Catalogue, Permission, Tool, ToolEffect};
 
-/// A catalogue file.
+/// A tool in one of the common dialects.
 #[derive(Deserialize)]
-struct CatalogueJson {
-    tools: Vec<ToolText>,
+struct ToolJson {
+    /// What model providers wrap around the rest.
+    function: Option<FunctionJson>,
+    #[serde(flatten)]
+    own: FunctionJson,
+    effect: Option<ToolEffect>,
+    permission: Option<Permission>,
+    #[serde(default)]
+    annotations: Annotations,
 }
 
 #[derive(Deserialize)]
-struct ToolText {
+struct FunctionJson {
+    #[serde(default)]
     name: String,
     #[serde(default)]
     description: String,
-    input: Value,
-    #[serde(default = "once")]
-    effect: ToolEffect,
-    #[serde(default = "ask")]
-    permission: Permission,
+    #[serde(alias = "inputSchema", alias = "input_schema", alias = "parameters")]
+    input: Option<Value>,
 }
 
-/// What is not known to be harmless counts as harmful.
-fn once() -> ToolEffect {
-    ToolEffect::Once
+/// What MCP servers say of a tool.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Annotations {
+    read_only_hint: bool,
+    idempotent_hint: bool,
 }
 
-fn ask() -> Permission {
-    Permission::Ask
+impl Annotations {
+    /// What is not known to be harmless counts as harmful.
+    fn effect(&self) -> ToolEffect {
+        match (self.read_only_hint, self.idempotent_hint) {
+            (true, _) => ToolEffect::Pure,
+            (false, true) => ToolEffect::Idempotent,
+            (false, false) => ToolEffect::Once,
+        }
+    }
 }
 
 /// Reads all catalogues, in the order of their declarations.
@@ -65,22 +80,47 @@ fn bad(text: &CatalogueText, why: &str) -> Diagnostic {
 }
 
 fn tools(json: &str) -> Result<Vec<Tool>, String> {
-    let text: CatalogueJson = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let whole: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let list = match whole {
+        Value::Array(list) => Some(list),
+        Value::Object(mut object) => match object.remove("tools") {
+            Some(Value::Array(list)) => Some(list),
+            Some(_) | None => None,
+        },
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    };
+    let Some(list) = list else { return Err("it is no list of tools".to_owned()) };
     let mut tools: Vec<Tool> = Vec::new();
-    for tool in text.tools {
-        if tool.name.is_empty() {
-            return Err("a tool has no name".to_owned());
-        }
+    for (at, tool) in list.into_iter().enumerate() {
+        let tool = serde_json::from_value(tool).map_err(|error| format!("tool {}: {error}", at + 1))?;
+        let tool = one_tool(tool)?;
         if tools.iter().any(|one| one.name == tool.name) {
             return Err(format!("the tool `{}` stands there twice", tool.name));
         }
-        if !tool.input.is_object() {
-            return Err(format!("the `input` of `{}` is no JSON Schema", tool.name));
-        }
-        let ToolText { name, description, input, effect, permission } = tool;
-        tools.push(Tool { name, description, input: sorted(input), effect, permission });
+        tools.push(tool);
     }
     Ok(tools)
+}
+
+fn one_tool(tool: ToolJson) -> Result<Tool, String> {
+    let effect = tool.effect.unwrap_or_else(|| tool.annotations.effect());
+    let permission = tool.permission.unwrap_or(Permission::Ask);
+    let is_function = tool.function.is_some();
+    let FunctionJson { name, description, input } = tool.function.unwrap_or(tool.own);
+    if name.is_empty() {
+        return Err("a tool has no name".to_owned());
+    }
+    let input = match input {
+        Some(input) if input.is_object() => sorted(input),
+        // A function without parameters may leave them out.
+        None if is_function => serde_json::json!({"type": "object", "properties": {}}),
+        Some(_) | None => {
+            return Err(format!(
+                "the `input` of `{name}` (or `inputSchema`, `parameters`) is no JSON Schema"
+            ));
+        }
+    };
+    Ok(Tool { name, description, input, effect, permission })
 }
 
 /// Sorts the keys of all objects, whatever the JSON library's maps do.

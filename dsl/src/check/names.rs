@@ -3,11 +3,12 @@
 //! Leaves which names are declared to `check::declare`. Invariant: a name that is unknown is reported once and becomes
 //! [`Ty::Unknown`].
 
-use super::tables::{FieldSig, UpperName};
+use super::tables::{FieldSig, LowerName, UpperName};
 use super::ty::{GENERIC, Ty};
 use crate::diag::catalogue::{names, types};
-use crate::diag::closest;
+use crate::diag::{Diagnostic, closest};
 use crate::lower::scope::Scope;
+use crate::lower::word::Word;
 use crate::machine::TypeIx;
 use crate::syntax::ast::{self, AstNode as _};
 
@@ -21,11 +22,8 @@ impl Scope<'_> {
 
     fn plain_ty(&mut self, of: &ast::Type, name: &ast::NameRef) -> Ty {
         let word = name.text();
-        if of.catalogue().is_some() {
-            let message = "a catalogue has no types in this version";
-            let diagnostic = self.error(names::UNKNOWN_TYPE, of.span(), message);
-            self.report(diagnostic.hint("declare a type with the fields of the tool's schema"));
-            return Ty::Unknown;
+        if let Some(catalogue) = of.catalogue() {
+            return self.tool_type(&catalogue.into(), &name.clone().into());
         }
         if word == "handle" {
             return self.handle(of);
@@ -58,6 +56,32 @@ impl Scope<'_> {
                 Ty::Unknown
             }
         }
+    }
+
+    /// `dev.ReadFile`: the arguments of a tool, or a part of them.
+    pub(crate) fn tool_type(&mut self, catalogue: &Word, name: &Word) -> Ty {
+        let (of, word) = (catalogue.text(), name.text());
+        let Some(LowerName::Catalogue(ix)) = self.tables.lower(self.layer, &of) else {
+            let is_catalogue = |found| matches!(found, LowerName::Catalogue(_));
+            let near = self.tables.near_lower(self.layer, &of, is_catalogue).map(str::to_owned);
+            let message = format!("there is no catalogue `{of}`");
+            self.report_unknown(names::UNKNOWN_DECLARATION, catalogue.span(), message, near.as_deref());
+            return Ty::Unknown;
+        };
+        let tables = self.tables;
+        let Some(found) = tables.tool_types.get(&(ix, word.clone())) else {
+            let known = tables.tool_types.keys().filter(|(one, _)| *one == ix).map(|(_, name)| name.as_str());
+            let near = closest(&word, known).map(str::to_owned);
+            let message = format!("`{of}` has no tool with the type `{word}`");
+            self.report_unknown(names::UNKNOWN_TYPE, name.span(), message, near.as_deref());
+            return Ty::Unknown;
+        };
+        if !found.losses.is_empty() {
+            let message = format!("`{of}.{word}` says less than the tool's schema");
+            let note = Diagnostic::note(names::TOOL_TYPE, self.file, name.span(), message);
+            self.report(note.hint(found.losses.join("; ")));
+        }
+        found.ty.clone()
     }
 
     fn report_no_type(&mut self, name: &ast::NameRef) {

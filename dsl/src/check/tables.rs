@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::notes::Notes;
+use super::tool_types::ToolType;
 use super::ty::Ty;
 use crate::diag::{FileId, TextSpan, closest};
 use crate::machine::{
@@ -124,6 +125,10 @@ pub(crate) struct Tables {
     pub(crate) upper: BTreeMap<(Layer, String), (UpperName, Spot)>,
     pub(crate) lower: BTreeMap<(Layer, String), (LowerName, Spot)>,
     pub(crate) retries: BTreeMap<(Layer, String), (RetryIx, Spot)>,
+    /// The types of catalogues, by the name after the dot.
+    pub(crate) tool_types: BTreeMap<(CatalogueIx, String), ToolType>,
+    /// The texts that a field of a catalogue's type may hold, where they are counted.
+    pub(crate) literals: BTreeMap<(TypeIx, String), Vec<String>>,
     /// The number of the first file of the prelude.
     pub(crate) library_from: u32,
     /// What is noted for editors.

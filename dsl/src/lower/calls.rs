@@ -303,6 +303,12 @@ impl Scope<'_> {
             ast::Expr::Construct(construct) if construct.init_list().is_none() => {
                 let path = construct.path()?;
                 let named = path.last().filter(|_| path.qualifier().is_none())?;
+                if let Some(catalogue) = path.catalogue() {
+                    return match self.tool_type(&catalogue.into(), &named.into()) {
+                        Ty::Unknown => Some(Typed::unknown()),
+                        ty => self.of_type(&ty, &word, name, args),
+                    };
+                }
                 let ty = match self.tables.upper(self.layer, &named.text) {
                     Some(UpperName::Type(ix)) => Ty::Named(ix),
                     Some(UpperName::Flow(ix)) => self.tables.flows[ix.at()].result.clone(),
@@ -360,13 +366,52 @@ impl Scope<'_> {
                 let Some(arg) = self.only_arg(args, &call, "allow") else { return Typed::unknown() };
                 Typed::new(Expr::Allow(ix, Box::new(arg)), Ty::option(Ty::Approved(Box::new(call))))
             }
+            ("call", Some(args)) => self.tool_call(ix, args),
             (word, _) => {
                 let message = format!("a catalogue has no `{word}`");
                 let diagnostic = self.error(names::UNKNOWN_FIELD, name.span(), message);
-                self.report(diagnostic.expected("`schemas` or `allow(call)`"));
+                self.report(diagnostic.expected("`schemas`, `allow(call)` or `call(id, arguments)`"));
                 Typed::unknown()
             }
         }
+    }
+
+    /// `dev.call(id, ReadFile { … })`: the call of the tool whose arguments are given.
+    fn tool_call(&mut self, ix: CatalogueIx, args: &ast::ArgList) -> Typed {
+        let given: Vec<ast::Expr> = args.args().filter_map(|arg| arg.value()).collect();
+        let [id, arguments] = given.as_slice() else {
+            let message = format!("`call` takes 2 arguments, not {}", given.len());
+            let diagnostic = self.error(types::WRONG_COUNT, args.span(), message);
+            self.report(diagnostic.expected("the id of the call and the arguments of a tool"));
+            return Typed::unknown();
+        };
+        let id = self.expr_as(id, &Ty::Text);
+        let tables = self.tables;
+        // Which catalogue it is of is said already.
+        let short = match arguments {
+            ast::Expr::Construct(construct) => construct.path().filter(|path| path.is_single()),
+            _ => None,
+        };
+        let name = short.and_then(|path| path.last()).map(|name| name.text);
+        let want = name.and_then(|name| tables.tool_types.get(&(ix, name))).map(|found| &found.ty);
+        let typed = self.expr(arguments, want);
+        let fits = |ty: &Ty| *ty == typed.ty && matches!(ty, Ty::Named(_));
+        let all = tables.tool_types.iter().filter(|((of, _), one)| *of == ix && one.tool.is_some());
+        let Some(tool) = all.filter(|(_, one)| fits(&one.ty)).find_map(|(_, one)| one.tool.clone()) else {
+            if !typed.ty.is_unknown() {
+                let what = "the arguments of a tool of this catalogue, such as `ReadFile { … }`";
+                self.report_mismatch_text(&typed.ty, what, arguments.span());
+            }
+            return Typed::unknown();
+        };
+        let call = tables.library_type("ToolCall");
+        let Ty::Named(record) = call else { return Typed::unknown() };
+        let fields = vec![
+            ("id".to_owned(), id),
+            ("name".to_owned(), Expr::Lit(Literal::Text(tool))),
+            ("args".to_owned(), Expr::ToJson(Box::new(typed.expr))),
+        ];
+        Typed::new(Expr::Record(record, fields), call)
     }
 
     /// The argument of something that takes exactly one.

@@ -31,6 +31,7 @@ impl Scope<'_> {
         match built {
             Built::Record(ix) => match &tables.types[ix.at()].shape {
                 Shape::Record(fields) => {
+                    self.check_literals(ix, of);
                     let fields = self.inits(of, fields, &tables.types[ix.at()].name);
                     Typed::new(Expr::Record(ix, fields), Ty::Named(ix))
                 }
@@ -47,6 +48,7 @@ impl Scope<'_> {
             Built::Variant(ix, at) => match &tables.types[ix.at()].shape {
                 Shape::Union(variants) => {
                     let VariantSig { name, fields } = &variants[at];
+                    self.check_literals(ix, of);
                     let fields = self.inits(of, fields, name);
                     Typed::new(Expr::Variant(ix, name.clone(), fields), Ty::Named(ix))
                 }
@@ -68,6 +70,12 @@ impl Scope<'_> {
         let path = of.path()?;
         let name = Word::from(path.last()?);
         let word = name.text();
+        if let Some(catalogue) = path.catalogue() {
+            return match self.tool_type(&catalogue.into(), &name) {
+                Ty::Unknown => None,
+                ty => self.built_of_tool(&ty, &name),
+            };
+        }
         if let Some(qualifier) = path.qualifier() {
             return self.resolve_qualified(&qualifier.into(), &name);
         }
@@ -78,6 +86,16 @@ impl Scope<'_> {
             return Some(found);
         }
         self.by_variant(&name, want)
+    }
+
+    fn built_of_tool(&mut self, ty: &Ty, name: &Word) -> Option<Built> {
+        let found = self.in_type(ty, &name.text());
+        if found.is_none() {
+            let message = format!("`{}` is `{}` and has no fields", name.text(), self.tables.show(ty));
+            let diagnostic = self.error(types::WRONG_TYPE, name.span(), message);
+            self.report(diagnostic);
+        }
+        found
     }
 
     fn resolve_qualified(&mut self, qualifier: &Word, name: &Word) -> Option<Built> {
@@ -108,7 +126,7 @@ impl Scope<'_> {
             Ty::Named(ix) => {
                 let def = &self.tables.types[ix.at()];
                 match &def.shape {
-                    Shape::Record(_) => (def.name == word).then_some(Built::Record(*ix)),
+                    Shape::Record(_) => is_named(&def.name, word).then_some(Built::Record(*ix)),
                     Shape::Error(_) => (def.name == word).then_some(Built::Error(*ix)),
                     Shape::Union(variants) => {
                         let at = variants.iter().position(|variant| variant.name == word)?;
@@ -183,6 +201,25 @@ impl Scope<'_> {
         let near = crate::diag::closest(&word, variants.iter().map(|(tag, _)| tag.as_str()));
         let message = format!("`{shown}` has no variant `{word}`");
         self.report_unknown(names::UNKNOWN_TYPE, name.span(), message, near);
+    }
+
+    /// Texts that are written out, where a tool takes only some.
+    fn check_literals(&mut self, ix: TypeIx, of: &ast::Construct) {
+        let tables = self.tables;
+        for init in of.inits() {
+            let Some(name) = init.field().map(|name| name.text()) else { continue };
+            let Some(allowed) = tables.literals.get(&(ix, name)) else { continue };
+            let Some(ast::Expr::String(text)) = init.value() else { continue };
+            let Some(plain) = text.plain().filter(|plain| !allowed.contains(plain)) else { continue };
+            let near = crate::diag::closest(&plain, allowed.iter().map(String::as_str));
+            let all: Vec<String> = allowed.iter().map(|one| format!("\"{one}\"")).collect();
+            let message = "the tool does not take this text";
+            let diagnostic = self.error(types::WRONG_TYPE, text.span(), message).expected(all.join(" or "));
+            self.report(match near {
+                Some(near) => diagnostic.unsure_fix(text.span(), format!("\"{near}\"")),
+                None => diagnostic,
+            });
+        }
     }
 
     /// The fields of a construct in declared order, defaults filled in.
@@ -268,4 +305,9 @@ impl Scope<'_> {
         }
         filled
     }
+}
+
+/// Whether a type has this name; that of a catalogue's type stands behind a dot.
+fn is_named(full: &str, word: &str) -> bool {
+    full == word || full.split_once('.').is_some_and(|(_, name)| name == word)
 }

@@ -23,7 +23,7 @@ pub(crate) use show::show;
 use crate::event::Config;
 use crate::fault::Fault;
 use crate::ids::{Millis, Seq};
-use crate::json::{Reader, Unknown, value_to_json};
+use crate::json::{Reader, Unknown, value_to_open_json};
 use crate::limits::{EVAL_DEPTH_MAX, FUEL_MAX};
 use crate::program::{Program, Shapes};
 use crate::value::{List, Map, Record, Value};
@@ -161,7 +161,7 @@ fn step(env: &mut Env<'_>, scope: &mut Scope, expr: &Expr) -> Result<Value, Faul
         Expr::ToJson(of) => {
             let value = eval(env, scope, of)?;
             env.spend_on(&value)?;
-            Ok(Value::json(value_to_json(&value))?)
+            Ok(Value::json(value_to_open_json(&value))?)
         }
         Expr::Schemas(catalogue) => policy::schemas(env, *catalogue),
         Expr::Allow(catalogue, call) => {

@@ -10,4 +10,5 @@ mod write;
 pub use read::{Mismatch, Unknown, json_to_value};
 pub(crate) use read::{Reader, fields_to_values, parse_decimal};
 pub use schema::schema;
+pub(crate) use write::value_to_open_json;
 pub use write::{canonical_text, value_to_json};

@@ -93,6 +93,28 @@ fn the_built_in_agent_survives_a_lost_tool_and_a_stop() {
     );
 }
 
+#[test]
+fn a_typed_call_of_a_tool_leaves_out_what_is_not_given() {
+    let text = "use tools \"dev.tools.json\" as dev
+        activity send(call: ToolCall, all: json) -> text within 1m effect pure
+        flow F(path: text) -> int {
+          start A
+          state A { do send(dev.call(\"1\", Read { path, limit: 3 }), json(dev.Grep { pattern: \"x\", glob: \"*\" })) as said
+            on ok -> end (if dev.Read.from(json(dev.Read { path: said, offset: 7 })) as read then read.offset ?? 0 else 0)
+            on problem -> end 0 }
+        }";
+    let source = SourceFile { name: "x.flow".to_owned(), text: text.to_owned() };
+    let tools = include_str!("../../../examples/dev.tools.json").to_owned();
+    let checked = check(&[source], &BTreeMap::from([("dev.tools.json".to_owned(), tools)]));
+    let flow = checked.flows.into_iter().next().unwrap_or_else(|| panic!("{:?}", checked.diagnostics));
+    let mut run = Run::start(flow.machine, json!({"path": "a.txt"}));
+    let input = run.op("send").1.input;
+    let call = json!({"id": "1", "name": "read", "args": {"path": "a.txt", "limit": 3}});
+    assert_eq!(input, json!({"call": call, "all": {"pattern": "x", "glob": "*"}}));
+    run.done("send", json!("b.txt"));
+    assert_eq!(run.result(), json!(7));
+}
+
 /// Every example comes to some end or rest whatever happens first, and its history folds to the same bytes.
 #[test]
 fn every_example_folds_to_the_same_state_when_everything_fails() {

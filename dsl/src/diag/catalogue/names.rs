@@ -36,6 +36,8 @@ pub const UNKNOWN_IMPORT: Code = Code(213);
 pub const IMPORT_RING: Code = Code(214);
 /// An import that nobody needs.
 pub const UNUSED_IMPORT: Code = Code(215);
+/// A tool's type that says less than its schema.
+pub const TOOL_TYPE: Code = Code(216);
 /// A name that nothing reads.
 pub const UNUSED: Code = Code(220);
 
@@ -94,7 +96,7 @@ pub const ENTRIES: &[Entry] = &[
     Entry {
         code: BAD_CATALOGUE,
         title: "bad tool catalogue",
-        explanation: "A catalogue is a JSON file `{\"tools\": [{\"name\", \"description\", \"input\", \"effect\", \"permission\"}]}`: `input` is a JSON Schema, `effect` is `pure`, `idempotent` or `once` (the default), `permission` is `allow` or `ask` (the default).",
+        explanation: "A catalogue is a JSON file `{\"tools\": [{\"name\", \"description\", \"input\", \"effect\", \"permission\"}]}`: `input` is a JSON Schema (`inputSchema` and `parameters` are read too), `effect` is `pure`, `idempotent` or `once` (the default), `permission` is `allow` or `ask` (the default).",
     },
     Entry {
         code: BAD_IMPORT,
@@ -115,6 +117,11 @@ pub const ENTRIES: &[Entry] = &[
         code: UNUSED_IMPORT,
         title: "unused import",
         explanation: "What an imported declaration needs comes along by itself, so only names that stand in the file are imported.",
+    },
+    Entry {
+        code: TOOL_TYPE,
+        title: "less than the schema says",
+        explanation: "A tool's JSON Schema can say more than a type of Flow. What a type cannot tell is `json`, or left out if the tool does not need it; the rest is checked.",
     },
     Entry {
         code: UNUSED,

@@ -62,6 +62,11 @@ impl TypePath {
         uppers.next().and(first)
     }
 
+    /// Whether it is one name alone.
+    pub fn is_single(&self) -> bool {
+        tokens(self).count() == 1
+    }
+
     /// The last name: a variant, or a type that is built.
     pub fn last(&self) -> Option<PathPart> {
         self.parts(SyntaxKind::Upper).last()

@@ -25,6 +25,8 @@ enum As {
     Ascii,
     /// A picture
     Svg,
+    /// For Graphviz
+    Dot,
 }
 
 /// Draws a flow.
@@ -34,6 +36,7 @@ pub(crate) fn graph(arguments: &Arguments) -> Result<Exit, Failure> {
         As::Mermaid => Format::Mermaid,
         As::Ascii => Format::Ascii,
         As::Svg => Format::Svg,
+        As::Dot => Format::Dot,
     };
     out::result(render(&chosen.flow.machine, format, None).trim_end_matches('\n'))?;
     Ok(Exit::Done)

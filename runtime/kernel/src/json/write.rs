@@ -10,9 +10,27 @@ use crate::Json;
 use crate::text::{base64_text, duration_text, time_text};
 use crate::value::Value;
 
+/// What becomes of a field that holds `none`.
+#[derive(Clone, Copy)]
+enum NoneField {
+    Null,
+    LeftOut,
+}
+
 /// Returns the JSON of a value: variants carry their tag in `"type"`, decimals, times and durations are text.
 #[must_use]
 pub fn value_to_json(value: &Value) -> Json {
+    to_json(value, NoneField::Null)
+}
+
+/// Returns the JSON of a value as `json(v)` gives it: a field that holds `none` is left out, since who reads JSON by a schema
+/// knows optional properties and seldom `null`.
+#[must_use]
+pub(crate) fn value_to_open_json(value: &Value) -> Json {
+    to_json(value, NoneField::LeftOut)
+}
+
+fn to_json(value: &Value, none: NoneField) -> Json {
     match value {
         Value::Nothing | Value::None => Json::Null,
         Value::Bool(value) => Json::Bool(*value),
@@ -23,13 +41,18 @@ pub fn value_to_json(value: &Value) -> Json {
         Value::Bytes(bytes) => Json::String(base64_text(bytes)),
         Value::Time(time) => Json::String(time_text(*time)),
         Value::Duration(ms) => Json::String(duration_text(*ms)),
-        Value::List(list) => list.iter().map(value_to_json).collect(),
+        Value::List(list) => list.iter().map(|item| to_json(item, none)).collect(),
         Value::Map(map) => {
-            Json::Object(map.iter().map(|(key, value)| (key.to_string(), value_to_json(value))).collect())
+            Json::Object(map.iter().map(|(key, value)| (key.to_string(), to_json(value, none))).collect())
         }
         Value::Record(record) => {
             let tag = record.shape().tag().map(|tag| ("type".to_owned(), Json::from(tag)));
-            let fields = record.iter().map(|(name, value)| (name.to_string(), value_to_json(value)));
+            let stays = |value: &Value| match none {
+                NoneField::Null => true,
+                NoneField::LeftOut => !matches!(value, Value::None),
+            };
+            let fields = record.iter().filter(|(_, value)| stays(value));
+            let fields = fields.map(|(name, value)| (name.to_string(), to_json(value, none)));
             Json::Object(tag.into_iter().chain(fields).collect())
         }
         Value::Json(json) => json.json().clone(),
