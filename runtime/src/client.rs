@@ -284,6 +284,14 @@ impl Client {
         self.get(path(run, "/tree")?).await
     }
 
+    /// Returns the paths of the states that a run entered, oldest first.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`].
+    pub async fn way(&self, run: &str) -> Called<List<String>> {
+        self.get(path(run, "/way")?).await
+    }
+
     /// Returns events after `after`, at most `limit`.
     ///
     /// # Errors

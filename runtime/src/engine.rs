@@ -30,6 +30,7 @@ mod view;
 mod waiting;
 mod watch;
 mod watchers;
+mod way;
 mod workers;
 
 use std::collections::BTreeSet;

@@ -71,6 +71,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/runs/{id}/release", post(runs::release))
         .route("/v1/runs/{id}/fork", post(runs::fork))
         .route("/v1/runs/{id}/tree", get(runs::tree))
+        .route("/v1/runs/{id}/way", get(runs::way))
         .route("/v1/runs/{id}/events", get(runs::events))
         .route("/v1/runs/{id}/stream", get(stream::stream))
         .route("/v1/rpc", post(rpc::call))

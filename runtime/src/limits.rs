@@ -54,6 +54,9 @@ pub const EVENTS_PAGE: usize = 200;
 /// See [`EVENTS_PAGE`].
 pub const EVENTS_PAGE_MAX: usize = 1_000;
 
+/// States of a run's way that are told: what a picture shows of more would not differ.
+pub const WAY_STATES_MAX: usize = 10_000;
+
 /// Runs in one page of a list, at most.
 pub const RUNS_PAGE_MAX: usize = 1_000;
 

@@ -32,7 +32,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
     let context = Context { data: cli.data.as_deref(), json: cli.json };
     match cli.command {
         Command::Check(arguments) => check::check(context, &arguments),
-        Command::Graph(arguments) => graph::graph(&arguments),
+        Command::Graph(arguments) => graph::graph(context, &arguments).await,
         Command::Run(arguments) => run::run(context, &arguments).await,
         Command::Batch(arguments) => batch::batch(context, &arguments).await,
         Command::Chat(arguments) => chat::chat(context, &arguments).await,

@@ -65,6 +65,12 @@ impl Named {
         Named { path: Some(text.into()), flow: None }
     }
 
+    /// Names a flow of the file where none is named.
+    pub(crate) fn or_flow(mut self, flow: &str) -> Named {
+        self.flow.get_or_insert_with(|| flow.to_owned());
+        self
+    }
+
     /// Reads, checks and chooses; diagnostics are told.
     pub(crate) fn choose(&self) -> Result<Chosen, Failure> {
         let file = match &self.path {

@@ -114,6 +114,11 @@ pub(super) async fn tree(State(app): Shared, Run(run): Run) -> Result<Json<List<
     Ok(Json(app.served.engine.tree(run.as_str()).await?))
 }
 
+/// `GET /v1/runs/{id}/way`
+pub(super) async fn way(State(app): Shared, Run(run): Run) -> Result<Json<List<String>>, Fault> {
+    Ok(Json(app.served.engine.way(run.as_str()).await?))
+}
+
 fn taken(status: StatusCode, accepted: Result<Accepted, ApiError>) -> Taken {
     Ok((status, Json(accepted?)))
 }

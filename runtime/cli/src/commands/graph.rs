@@ -1,9 +1,12 @@
 //! `outlast graph`: a flow as a diagram on stdout.
 
-use outlast_dsl::graph::{Format, render};
+use outlast_dsl::graph::{Format, Live, render};
+use outlast_protocol::run::RunView;
 
+use super::Context;
 use crate::failure::{Exit, Failure};
 use crate::flow_file::Named;
+use crate::open::{self, Workers};
 use crate::out;
 
 /// Arguments of `graph`.
@@ -15,6 +18,9 @@ pub(crate) struct Arguments {
     /// How it is drawn
     #[arg(long, value_enum, default_value_t = As::Ascii)]
     format: As,
+    /// A run of the flow: where it is and how it came there is marked
+    #[arg(long, value_name = "ID")]
+    run: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -29,15 +35,41 @@ enum As {
     Dot,
 }
 
-/// Draws a flow.
-pub(crate) fn graph(arguments: &Arguments) -> Result<Exit, Failure> {
-    let chosen = Named::new(arguments.flow.as_deref()).choose()?;
+/// Draws a flow, and what a run has done so far.
+pub(crate) async fn graph(context: Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
+    let named = Named::new(arguments.flow.as_deref());
+    let (chosen, live) = match &arguments.run {
+        None => (named.choose()?, None),
+        Some(run) => {
+            let (view, live) = live(context, run).await?;
+            let chosen = named.or_flow(&view.flow).choose()?;
+            if chosen.flow.machine.hash().0 != view.machine {
+                out::say(&format!(
+                    "run {run} is of another version of {}: only what both have is marked",
+                    view.flow
+                ));
+            }
+            (chosen, Some(live))
+        }
+    };
     let format = match arguments.format {
         As::Mermaid => Format::Mermaid,
         As::Ascii => Format::Ascii,
         As::Svg => Format::Svg,
         As::Dot => Format::Dot,
     };
-    out::result(render(&chosen.flow.machine, format, None).trim_end_matches('\n'))?;
+    out::result(render(&chosen.flow.machine, format, live.as_ref()).trim_end_matches('\n'))?;
     Ok(Exit::Done)
+}
+
+/// Asks where a run is and how it came there.
+async fn live(context: Context<'_>, run: &str) -> Result<(RunView, Live), Failure> {
+    let session = open::session(context.data, Workers::None, None).await?;
+    let view = session.call(async |client| client.run(run).await).await;
+    let view = view.map_err(|error| Failure::from(error).of_run(run))?;
+    let way = session.call(async |client| client.way(run).await).await;
+    let way = way.map_err(|error| Failure::from(error).of_run(run))?;
+    open::close(session).await;
+    let state = view.outcome.is_none().then(|| view.state.clone());
+    Ok((view, Live { state, visited: way.items }))
 }
