@@ -89,9 +89,13 @@ fn check(machine: &Machine, live: Option<&Live>) -> [String; 4] {
 fn pictures_are_those_of_the_golden_files() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/graph");
     let tour = checked(include_str!("graph/tour.flow"));
-    for (name, machine, live) in
-        [("agent", agent(), None), ("live", agent(), Some(live())), ("tour", tour, None)]
-    {
+    let trip = checked(include_str!("graph/trip.flow"));
+    for (name, machine, live) in [
+        ("agent", agent(), None),
+        ("live", agent(), Some(live())),
+        ("tour", tour, None),
+        ("trip", trip, None),
+    ] {
         for ((_, extension), found) in FORMATS.iter().zip(check(&machine, live.as_ref())) {
             let path = dir.join(format!("{name}.{extension}"));
             if std::env::var_os("UPDATE_GOLDEN").is_some() {

@@ -6,24 +6,27 @@ use super::diagram::{Cluster, Edge, Line, Node, NodeKind};
 use super::text;
 use crate::limits::GRAPH_LABEL_COLUMNS_MAX;
 
-/// Folds each run of neighbouring states whose names agree before the dot.
+/// Folds the states whose names agree before the dot.
 pub(super) fn chains(cluster: Cluster) -> Cluster {
     let Cluster { name, title, nodes, edges } = cluster;
     let mut folded: Vec<Node> = Vec::new();
     let mut new_at = Vec::with_capacity(nodes.len());
     for node in nodes {
         let stem = stem(&node).map(str::to_owned);
-        match folded.last_mut() {
-            Some(last) if stem.is_some() && last.kind == NodeKind::State && stem == stem_of_fold(last) => {
-                last.states.extend(node.states);
-                last.lines.extend(named(node.lines));
+        // A machine may have the later states of a chain after all others.
+        let begun = |one: &Node| stem.is_some() && one.kind == NodeKind::State && stem == stem_of_fold(one);
+        let at = folded.iter().position(begun).unwrap_or(folded.len());
+        match folded.get_mut(at) {
+            Some(chain) => {
+                chain.states.extend(node.states);
+                chain.lines.extend(named(node.lines));
             }
-            Some(_) | None => folded.push(match stem {
+            None => folded.push(match stem {
                 Some(stem) => Node { title: stem, lines: named(node.lines), ..node },
                 None => node,
             }),
         }
-        new_at.push(folded.len() - 1);
+        new_at.push(at);
     }
     let mut kept: Vec<Edge> = Vec::new();
     for edge in edges {
@@ -86,8 +89,8 @@ mod tests {
         let cluster = chains(Cluster {
             name: "F".to_owned(),
             title: "F".to_owned(),
-            nodes: vec![state("S.a"), state("S.b"), state("T")],
-            edges: vec![edge(0, 1, "ok"), edge(0, 2, "failed"), edge(1, 2, "failed"), edge(1, 0, "timeout")],
+            nodes: vec![state("S.a"), state("T"), state("S.b")],
+            edges: vec![edge(0, 2, "ok"), edge(0, 1, "failed"), edge(2, 1, "failed"), edge(2, 0, "timeout")],
         });
         let titles: Vec<&str> = cluster.nodes.iter().map(|node| node.title.as_str()).collect();
         assert_eq!(titles, ["S", "T"]);
