@@ -21,6 +21,7 @@ mod message;
 mod opening;
 mod options;
 mod outbox;
+mod parcel;
 mod runs;
 mod session;
 mod shard;
@@ -47,7 +48,7 @@ use tokio::task::JoinSet;
 use crate::limits;
 use adoption::Adoption;
 use committer::Committer;
-use context::{Context, Random, Shards};
+use context::{Context, Post, Random, Shards};
 use core::Core;
 use dispatch::Dispatch;
 use flows::Flows;
@@ -98,10 +99,12 @@ impl Engine {
             .map_err(|e| ApiError::new(Code::Internal, format!("no thread for the committer: {e}")))?;
         committer.put(opening.puts).await.map_err(|refused| errors::refused(&refused))?;
         let adoption = Adoption::new(opening.sessions.clone(), opened_at.plus(options.adopt_within_ms));
+        let (post, letters) = Post::new();
         let ctx = Arc::new(Context {
             clock: Arc::clone(&options.clock),
             dispatch: Dispatch::new(options.lease_ms, adoption),
             committer: committer.clone(),
+            post,
             flows: Flows::open(Arc::clone(&store))?,
             key: opening.key,
             epoch: opening.epoch,
@@ -119,6 +122,7 @@ impl Engine {
         for (number, messages) in receivers.into_iter().enumerate() {
             tasks.spawn(Shard::new(Arc::clone(&ctx), (number, shards), live_max, messages).run());
         }
+        tasks.spawn(Arc::clone(&core).carry(letters));
         tasks.spawn(Arc::clone(&core).watch_deadlines());
         tasks.spawn(Arc::clone(&core).recover());
         let inner = Inner { committer, tasks: Mutex::new(tasks), thread: Mutex::new(Some(thread)) };

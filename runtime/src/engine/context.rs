@@ -22,6 +22,7 @@ pub(crate) struct Context {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) dispatch: Dispatch,
     pub(crate) committer: Committer,
+    pub(crate) post: Post,
     pub(crate) flows: Flows,
     pub(crate) key: TokenKey,
     /// The number of this opening of the store.
@@ -64,6 +65,24 @@ impl Shards {
     /// Returns all senders.
     pub(crate) fn all(&self) -> &[mpsc::Sender<Message>] {
         &self.senders
+    }
+}
+
+/// The way from shard to shard: a shard never waits for another one. What is on its way is no more than runs have open for others.
+pub(crate) struct Post {
+    sender: mpsc::UnboundedSender<(RunId, Message)>,
+}
+
+impl Post {
+    /// Begins, with what [`Shards`] are to be told.
+    pub(crate) fn new() -> (Post, mpsc::UnboundedReceiver<(RunId, Message)>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Post { sender }, receiver)
+    }
+
+    /// Tells the shard of a run something, in order. If the engine is stopping it is told again by the next one.
+    pub(crate) fn send(&self, run: RunId, message: Message) {
+        let _ = self.sender.send((run, message));
     }
 }
 

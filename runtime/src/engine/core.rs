@@ -9,7 +9,7 @@ use outlast_kernel::event::LostWhy;
 use outlast_kernel::ids::RunId;
 use outlast_protocol::ApiError;
 use outlast_store::{Put, Table};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::adoption::Freed;
 use super::committer::{Refused, Work};
@@ -120,6 +120,13 @@ impl Core {
     /// Tells a shard something; an engine that is stopping needs no word.
     pub(crate) async fn tell(&self, run: &RunId, message: Message) {
         let _ = self.shards.send(run, message).await;
+    }
+
+    /// Carries what shards tell each other, for ever.
+    pub(crate) async fn carry(self: Arc<Core>, mut letters: mpsc::UnboundedReceiver<(RunId, Message)>) {
+        while let Some((run, message)) = letters.recv().await {
+            self.tell(&run, message).await;
+        }
     }
 
     /// Watches leases and deadlines of tasks, for ever.

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeSet;
 
-use outlast_kernel::event::EventKind;
+use outlast_kernel::event::{Event, EventKind};
 use outlast_kernel::ids::{OpId, RunId, Seq};
 use outlast_kernel::operation::Class;
 use outlast_kernel::{Json, State};
 use outlast_protocol::requests::{self, List};
 use outlast_protocol::run::RunView;
 use outlast_protocol::{ApiError, Code};
-use outlast_store::{Head, Origin, Store};
+use outlast_store::{Head, Store};
 use serde_json::json;
 
 use super::Engine;
@@ -26,7 +26,8 @@ use crate::limits;
 /// A fork to begin.
 pub(crate) struct ForkRun {
     pub(crate) run: RunId,
-    pub(crate) origin: Origin,
+    pub(crate) parent: RunId,
+    pub(crate) at: Seq,
     /// The event that was asked for; none: the newest fit one.
     pub(crate) asked: Option<Seq>,
     /// The state at the fork point.
@@ -93,8 +94,8 @@ impl Engine {
 }
 
 /// Shows where a fork came from, as the contract does.
-pub(crate) fn parent(origin: &Origin) -> Json {
-    json!({ "run": origin.parent, "at": origin.at })
+pub(crate) fn forked_from(parent: &RunId, at: Seq) -> Json {
+    json!({ "run": parent, "at": at })
 }
 
 /// Reads all that a fork shares.
@@ -125,8 +126,7 @@ fn prepare(
     }
     let head = ctx.store.head_at(parent, at).map_err(told)?.ok_or_else(|| errors::no_run(parent))?;
     let begun = begun_since(&*ctx.store, parent, at, &prefix.state)?;
-    let origin = Origin { parent: parent.clone(), at };
-    Ok(ForkRun { run, origin, asked, prefix: prefix.state, head, begun, by })
+    Ok(ForkRun { run, parent: parent.clone(), at, asked, prefix: prefix.state, head, begun, by })
 }
 
 /// Finds the newest event at which the run goes on and no `once` operation is open.
@@ -171,11 +171,12 @@ fn begun_since(store: &dyn Store, parent: &RunId, at: Seq, prefix: &State) -> Re
             let page = store.history(&run, after, limits::HISTORY_PAGE).map_err(told)?;
             let Some(last) = page.last() else { break };
             after = last.n;
-            begun.extend(page.iter().filter_map(|event| match &event.kind {
-                EventKind::Begun { op, .. } if once.contains(op) => Some(*op),
-                _ => None,
-            }));
+            begun.extend(page.iter().filter_map(begun_by).filter(|op| once.contains(op)));
         }
     }
     Ok(begun.into_iter().collect())
+}
+
+fn begun_by(event: &Event) -> Option<OpId> {
+    if let EventKind::Begun { op, .. } = &event.kind { Some(*op) } else { None }
 }

@@ -18,6 +18,7 @@ use super::errors;
 use super::flows::Flows;
 use super::frames::Fold;
 use super::history::{broken, fold_until};
+use super::message::Consequence;
 use super::view::Facts;
 use super::waiting::lane_of;
 use crate::limits;
@@ -54,6 +55,10 @@ pub(crate) enum Told {
     Ready(Attempt),
     /// Not yet, not now or not any more.
     Not,
+    /// Only the end of what is in hand is awaited.
+    Settling,
+    /// It is news for another run, and on its way.
+    Sent,
 }
 
 /// What changed for the dispatch.
@@ -63,6 +68,20 @@ pub(crate) struct Changes {
     pub(crate) offered: Vec<(WorkId, Lane)>,
     /// Work that is closed.
     pub(crate) closed: Vec<WorkId>,
+    /// Work of which only the end of what is in hand is awaited.
+    pub(crate) settling: Vec<(WorkId, Attempt)>,
+    /// News for other runs.
+    pub(crate) news: Vec<OpId>,
+}
+
+impl Changes {
+    /// Returns what to do about them when they are durable.
+    pub(crate) fn consequences(self) -> impl Iterator<Item = Consequence> {
+        let closed = self.closed.into_iter().map(Consequence::Close);
+        let settling = self.settling.into_iter().map(|(work, attempt)| Consequence::Settle(work, attempt));
+        let offered = self.offered.into_iter().map(|(work, lane)| Consequence::Offer(work, lane));
+        closed.chain(settling).chain(offered).chain(self.news.into_iter().map(Consequence::Send))
+    }
 }
 
 impl Live {
@@ -113,10 +132,12 @@ impl Live {
     /// Returns where it stands in the views that recovery reads.
     pub(crate) fn index_of(&self) -> Index {
         let state = self.state();
+        // A run with news for others is put back to work until they have it, also when it has ended.
+        let news = state.operations().any(|operation| operation.kind.is_outbox());
         if state.outcome().is_some() || state.blocked().is_some() {
-            return Index::default();
+            return Index { ready: news, due: None };
         }
-        let mut index = Index { ready: false, due: state.next_due() };
+        let mut index = Index { ready: news, due: state.next_due() };
         for (_, activity) in activities(state) {
             match activity.phase {
                 Phase::Ready | Phase::Begun { .. } => index.ready = true,
@@ -143,16 +164,28 @@ impl Live {
         let mut changes = Changes::default();
         let mut told = BTreeMap::new();
         for (op, activity) in activities(self.state()).filter(|_| !still) {
-            let ready = may_be_handed_out(activity, now);
-            let tell = if ready { Told::Ready(activity.attempt) } else { Told::Not };
-            if ready && self.told.get(&op) != Some(&tell) {
-                changes.offered.push((WorkId { run: run.clone(), op }, lane_of(activity, &profile)));
+            let work = WorkId { run: run.clone(), op };
+            let tell = match may_be_handed_out(activity, now) {
+                true => Told::Ready(activity.attempt),
+                false if activity.settling => Told::Settling,
+                false => Told::Not,
+            };
+            match tell {
+                _ if self.told.get(&op) == Some(&tell) => {}
+                Told::Ready(_) => changes.offered.push((work, lane_of(activity, &profile))),
+                Told::Settling => changes.settling.push((work, activity.attempt)),
+                Told::Not | Told::Sent => {}
             }
             told.insert(op, tell);
         }
-        for op in self.told.keys().filter(|op| !told.contains_key(op)) {
-            changes.closed.push(WorkId { run: run.clone(), op: *op });
+        for operation in self.state().operations().filter(|operation| operation.kind.is_outbox()) {
+            if self.told.get(&operation.id) != Some(&Told::Sent) {
+                changes.news.push(operation.id);
+            }
+            told.insert(operation.id, Told::Sent);
         }
+        let gone = self.told.iter().filter(|(op, told_of)| **told_of != Told::Sent && !told.contains_key(op));
+        changes.closed.extend(gone.map(|(op, _)| WorkId { run: run.clone(), op: *op }));
         self.told = told;
         changes
     }
@@ -167,6 +200,7 @@ impl Live {
 /// Tells whether an attempt of an activity may be handed out.
 pub(crate) fn may_be_handed_out(activity: &ActivityOp, now: Millis) -> bool {
     match activity.phase {
+        _ if activity.settling => false,
         Phase::Ready => true,
         Phase::RetryAt(at) => at <= now,
         Phase::Begun { .. } | Phase::Verifying(_) | Phase::Held(_) | Phase::Budget => false,

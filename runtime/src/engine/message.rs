@@ -3,7 +3,7 @@
 use outlast_dsl::machine::Machine;
 use outlast_kernel::Json;
 use outlast_kernel::event::{Config, LostWhy};
-use outlast_kernel::ids::{Attempt, Millis, RunId, Seq};
+use outlast_kernel::ids::{Attempt, Millis, OpId, RunId, Seq};
 use outlast_kernel::input::{Input, Report};
 use outlast_protocol::ApiError;
 use outlast_protocol::run::{Frame, RunView};
@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::dispatch::{InHand, Lane, WorkId};
 use super::forks::ForkRun;
+use super::parcel::Parcel;
 use super::token::Claim;
 use super::waiting::Motion;
 
@@ -41,6 +42,12 @@ pub(crate) enum Message {
     Lost(WorkId, Attempt, LostWhy),
     /// A begun attempt never reached its worker.
     Void(WorkId, Attempt),
+    /// Take news of another run.
+    News(Box<Parcel>),
+    /// Another run took news, or refused it: tell the sender.
+    Receipt(RunId, Box<Input>),
+    /// News could not be taken now: send it again later.
+    Undelivered(WorkId),
     /// Put a run back to work after a restart.
     Recover(RunId, Reply<()>),
     /// Send frames from now on.
@@ -155,6 +162,12 @@ pub(crate) enum Consequence {
     Subscribe(Reply<Subscription>, Box<Subscribe>),
     /// An attempt is not in hand of anybody: hand it out again.
     OfferAgain(WorkId),
+    /// Only the end of what is in hand is awaited.
+    Settle(WorkId, Attempt),
+    /// Another run hears of an operation of this one.
+    Send(OpId),
+    /// Another run hears what became of its news.
+    Acknowledge(WorkId, Box<Input>),
 }
 
 /// A task on its way.

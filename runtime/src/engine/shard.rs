@@ -7,6 +7,7 @@
 mod forking;
 mod intake;
 mod memory;
+mod news;
 mod release;
 mod reports;
 mod starting;
@@ -149,6 +150,9 @@ impl Shard {
             Message::Adopt(claim, token, taker, reply) => self.adopt(&claim, token, &taker, reply),
             Message::Lost(work, attempt, why) => self.lost(&work, attempt, why),
             Message::Void(work, attempt) => self.void(&work, attempt),
+            Message::News(parcel) => self.news(*parcel),
+            Message::Receipt(run, input) => self.receipt(&run, &input),
+            Message::Undelivered(work) => self.forget_told(&work),
             Message::Recover(run, reply) => self.recover(&run, reply),
             Message::Subscribe(run, reply) => self.subscribe(&run, reply),
             Message::Partial(partial) => self.partial(&partial),

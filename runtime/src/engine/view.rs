@@ -4,7 +4,7 @@
 
 use outlast_kernel::Json;
 use outlast_kernel::State;
-use outlast_kernel::ids::{Millis, RunId};
+use outlast_kernel::ids::{Millis, OpId, RunId};
 use outlast_kernel::operation::{Operation, OperationKind, Outcome, Question};
 use outlast_kernel::text::time_text;
 use outlast_protocol::run::{OutcomeView, QuestionView, RunView, WaitingFor};
@@ -26,6 +26,11 @@ pub(crate) struct Facts {
     pub(crate) started_at: Millis,
     /// Where it came from, as the contract shows it.
     pub(crate) parent: Option<Json>,
+}
+
+/// Shows where a spawned run came from.
+pub(crate) fn spawned_from(run: &RunId, op: OpId) -> Json {
+    json!({ "run": run, "at": op.0, "op": op.to_string() })
 }
 
 impl Facts {

@@ -44,7 +44,7 @@ pub(crate) fn waiting_for<'a>(
 ) -> (Option<WaitingFor>, Motion) {
     let mut best: Option<(Rank, WaitingFor)> = None;
     let mut people = false;
-    let mut moves = false;
+    let (mut moves, mut children) = (false, false);
     for operation in operations {
         let found = match &operation.kind {
             OperationKind::Activity(activity) => {
@@ -64,17 +64,20 @@ pub(crate) fn waiting_for<'a>(
             OperationKind::Await(types) => {
                 Some((Rank::Message, WaitingFor::Message { types: types.clone() }))
             }
-            OperationKind::Spawn(_)
-            | OperationKind::CancelChild(_)
-            | OperationKind::TellParent(_)
-            | OperationKind::Child(_)
-            | OperationKind::AwaitEnded { .. } => None,
+            OperationKind::AwaitEnded { runs, types: _ } => runs.first().map(|run| child(Rank::Ended, run)),
+            // What else is open says more: a child alone is waited for only where the run cannot end without it.
+            OperationKind::Child(open) => Some(child(Rank::Child, &open.run)),
+            OperationKind::Spawn(_) | OperationKind::CancelChild(_) | OperationKind::TellParent(_) => {
+                moves = true;
+                None
+            }
             OperationKind::Timer => {
                 operation.due.map(|due| (Rank::Timer(due), WaitingFor::Timer { until: time_text(due) }))
             }
         };
         let Some((rank, reason)) = found else { continue };
         people |= matches!(rank, Rank::Question | Rank::Held | Rank::Message);
+        children |= rank == Rank::Ended;
         if best.as_ref().is_none_or(|(least, _)| rank < *least) {
             best = Some((rank, reason));
         }
@@ -82,7 +85,7 @@ pub(crate) fn waiting_for<'a>(
     if moves {
         return (None, Motion::Moves);
     }
-    let by_itself = matches!(best, Some((Rank::Worker | Rank::Retry(_), _)));
+    let by_itself = children || matches!(best, Some((Rank::Worker | Rank::Retry(_), _)));
     let motion = if people && !by_itself { Motion::People } else { Motion::Waits };
     (best.map(|(_, reason)| reason), motion)
 }
@@ -91,11 +94,17 @@ pub(crate) fn waiting_for<'a>(
 enum Rank {
     Worker,
     Retry(Millis),
+    Ended,
     Question,
     Held,
     Message,
     Budget,
     Timer(Millis),
+    Child,
+}
+
+fn child(rank: Rank, run: &RunId) -> (Rank, WaitingFor) {
+    (rank, WaitingFor::Child { run: run.to_string() })
 }
 
 enum Activity {

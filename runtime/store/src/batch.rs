@@ -31,17 +31,27 @@ pub struct RunWrite {
     pub summary: Summary,
     /// A snapshot of the state after this step, if it is time for one: opaque bytes of the engine.
     pub snapshot: Option<Vec<u8>>,
-    /// Whose history its own goes on from; in the first step of a fork only.
+    /// Where events come from; in the first step of a fork only.
     pub origin: Option<Origin>,
 }
 
-/// Where a fork begins: the events up to `at` are its parent's, and are not copied.
+/// Where the events before, or among, a new run's own come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// The parent.
-    pub parent: RunId,
-    /// The last event that both share.
-    pub at: Seq,
+pub enum Origin {
+    /// It is a fork: the events up to `at` are its parent's, and are not copied.
+    Fork {
+        /// The parent.
+        parent: RunId,
+        /// The last event that both share.
+        at: Seq,
+    },
+    /// It is a fork that was brought from another store with all its events.
+    Copy {
+        /// The runs that it shared its first events with there, and the last of them for each; oldest first.
+        lineage: Vec<(RunId, Seq)>,
+        /// Its parent and the last event that both share.
+        parent: (RunId, Seq),
+    },
 }
 
 /// A part of a fork's history that stands in another run's.

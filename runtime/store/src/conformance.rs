@@ -22,7 +22,7 @@ pub trait Place {
 type Promise = (&'static str, fn(&dyn Place) -> Result<(), StoreError>);
 
 /// Every promise that concerns a store.
-const PROMISES: [Promise; 21] = [
+const PROMISES: [Promise; 23] = [
     ("reads back every kind of event", writes::every_kind),
     ("reads from any number, any count", writes::any_range),
     ("chains several steps of a run in one commit", writes::several_steps),
@@ -42,6 +42,8 @@ const PROMISES: [Promise; 21] = [
     ("lets a fork share its parent's history", forks::shared),
     ("leaves the parent of a fork as it was", forks::parent_unchanged),
     ("refuses a fork of what is not there", forks::refused),
+    ("keeps forks that were brought with all their events", forks::copies),
+    ("counts the bytes of a run alone", forks::usage),
     ("keeps forks of forks as a simple model does", forks::random_trees),
     ("behaves as a simple model over restarts", model::random_lives),
 ];

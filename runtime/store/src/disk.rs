@@ -11,6 +11,7 @@
 //! Leaves keys, values and reads to the code that the store in memory uses too. Invariant: a commit returns after its fdatasync, or
 //! the store is poisoned and no later call succeeds. Start at [`FjallStore::open`] in `disk/open.rs`.
 
+pub(crate) mod backup;
 mod files;
 mod format;
 mod journal;
@@ -34,7 +35,7 @@ use crate::plan::{Plan, plan};
 use crate::view::{self, View, Visit};
 use crate::{
     Batch, Filter, Head, Index, Page, Record, Report, Segment, Stats, Store, StoreError, Summary, Table,
-    check, limits, lineage,
+    Usage, check, limits, lineage,
 };
 
 pub use open::{Mark, OpenOptions, Opened};
@@ -211,6 +212,14 @@ impl Store for FjallStore {
         limit: usize,
     ) -> Result<Vec<(Seq, RunId)>, StoreError> {
         lineage::forks(&self.picture()?, run, after, limit)
+    }
+
+    fn usage(&self, run: &RunId) -> Result<Usage, StoreError> {
+        view::usage(&self.picture()?, run)
+    }
+
+    fn backup(&self, to: &Path) -> Result<(), StoreError> {
+        backup::write(&self.picture()?, to)
     }
 
     fn summary(&self, run: &RunId) -> Result<Option<Summary>, StoreError> {

@@ -23,4 +23,4 @@ pub use check::Report;
 pub use disk::{FjallStore, Mark, OpenOptions, Opened};
 pub use error::StoreError;
 pub use memory::{FailedSync, MemoryStore, Side, SyncPoint};
-pub use store::{Filter, Page, Record, Stats, Store};
+pub use store::{Filter, Page, Record, Stats, Store, Usage};

@@ -48,6 +48,9 @@ pub const JOURNAL_BYTES_MAX: u64 = 128 << 20;
 /// Tables in level 0 before they are merged.
 pub const L0_TABLES: u8 = 8;
 
+/// Bytes that a backup writes at once.
+pub const BACKUP_BATCH_BYTES: usize = 4 << 20;
+
 /// Bytes of the block cache.
 pub const CACHE_BYTES: u64 = 32 << 20;
 

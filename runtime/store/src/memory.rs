@@ -5,18 +5,19 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use outlast_kernel::event::Event;
 use outlast_kernel::ids::{Millis, RunId, Seq};
 
+use crate::disk::backup;
 use crate::keys::Space;
 use crate::plan::{Plan, plan};
 use crate::view::{self, View, Visit};
 use crate::{
     Batch, Filter, Head, Index, Page, Record, Report, Segment, Stats, Store, StoreError, Summary, Table,
-    check, lineage,
+    Usage, check, lineage,
 };
 
 /// A store in memory. Clones are handles of the same life; [`MemoryStore::crash`] begins the next one.
@@ -275,6 +276,14 @@ impl Store for MemoryStore {
         limit: usize,
     ) -> Result<Vec<(Seq, RunId)>, StoreError> {
         lineage::forks(&*self.alive()?, run, after, limit)
+    }
+
+    fn usage(&self, run: &RunId) -> Result<Usage, StoreError> {
+        view::usage(&*self.alive()?, run)
+    }
+
+    fn backup(&self, to: &Path) -> Result<(), StoreError> {
+        backup::write(&*self.alive()?, to)
     }
 
     fn summary(&self, run: &RunId) -> Result<Option<Summary>, StoreError> {

@@ -12,7 +12,7 @@ use crate::keys::{self, Space};
 use crate::limits;
 use crate::lineage;
 use crate::view::{self, View};
-use crate::{Batch, Head, Origin, Put, RunWrite, StoreError, Summary};
+use crate::{Batch, Head, Origin, Put, RunWrite, Segment, StoreError, Summary};
 
 /// What a batch writes.
 #[derive(Debug, Default)]
@@ -68,7 +68,13 @@ fn plan_step<'a>(
         None => {
             let stored = view::head(view, &write.run)?;
             let found = match (stored, &write.origin) {
-                (None, Some(origin)) => plan_fork(view, plan, &write.run, origin)?,
+                (None, Some(Origin::Fork { parent, at })) => {
+                    plan_fork(view, plan, &write.run, (parent, *at))?
+                }
+                (None, Some(Origin::Copy { lineage, parent })) => {
+                    plan_copy(plan, &write.run, lineage, parent)?;
+                    Head::default()
+                }
                 (stored, _) => stored.map(|record| record.head).unwrap_or_default(),
             };
             (stored, found)
@@ -96,19 +102,50 @@ fn plan_step<'a>(
 }
 
 /// Plans what makes a new run a fork, and returns the head that it begins with.
-fn plan_fork(view: &impl View, plan: &mut Plan, run: &RunId, origin: &Origin) -> Result<Head, StoreError> {
-    let Origin { parent, at } = origin;
-    let Some(head) = lineage::head_at(view, parent, *at)? else {
+fn plan_fork(
+    view: &impl View,
+    plan: &mut Plan,
+    run: &RunId,
+    (parent, at): (&RunId, Seq),
+) -> Result<Head, StoreError> {
+    let Some(head) = lineage::head_at(view, parent, at)? else {
         return Err(invalid(run, format!("a fork of run {parent} at event {at}, which it has not")));
     };
-    let segments = lineage::of_fork(view, parent, *at)?;
+    plan_lineage(plan, run, &lineage::of_fork(view, parent, at)?, (parent, at))?;
+    Ok(head)
+}
+
+/// Plans what makes a new run a fork whose shared events are among its own.
+fn plan_copy(
+    plan: &mut Plan,
+    run: &RunId,
+    lineage: &[(RunId, Seq)],
+    (parent, at): &(RunId, Seq),
+) -> Result<(), StoreError> {
+    let rises = lineage.windows(2).all(|pair| pair[0].1 < pair[1].1);
+    if !rises || lineage.last().map(|(_, to)| to) != Some(at) {
+        return Err(invalid(run, "a lineage that does not rise to where it was forked".into()));
+    }
+    let held = |(of, to): &(RunId, Seq)| Segment { run: of.clone(), to: *to, held_by: run.clone() };
+    plan_lineage(plan, run, &lineage.iter().map(held).collect::<Vec<_>>(), (parent, *at))
+}
+
+fn plan_lineage(
+    plan: &mut Plan,
+    run: &RunId,
+    segments: &[Segment],
+    (parent, at): (&RunId, Seq),
+) -> Result<(), StoreError> {
+    if parent == run {
+        return Err(invalid(run, "a fork of itself".into()));
+    }
     if segments.len() > limits::SEGMENTS_MAX {
         return Err(invalid(run, format!("a fork of more than {} segments", limits::SEGMENTS_MAX)));
     }
-    let bytes = record::encode_lineage(&segments).map_err(|e| invalid(run, format!("its lineage: {e:?}")))?;
+    let bytes = record::encode_lineage(segments).map_err(|e| invalid(run, format!("its lineage: {e:?}")))?;
     plan.put(Space::View, keys::of_run(keys::LINEAGES, run), Some(bytes));
-    plan.put(Space::View, keys::fork(parent, *at, run), Some(Vec::new()));
-    Ok(head)
+    plan.put(Space::View, keys::fork(parent, at, run), Some(Vec::new()));
+    Ok(())
 }
 
 /// Refuses what no correct caller sends.
@@ -119,9 +156,6 @@ fn check(write: &RunWrite) -> Result<(), StoreError> {
     }
     if write.events.len() > limits::STEP_EVENTS_MAX {
         return refuse("a step with too many events");
-    }
-    if write.origin.as_ref().is_some_and(|origin| origin.parent == write.run) {
-        return refuse("a fork of itself");
     }
     let numbers = write.events.iter().map(|event| event.n.0);
     if !numbers.eq((1..=write.events.len() as u64).map(|i| write.before.seq.0.saturating_add(i))) {

@@ -1,5 +1,7 @@
 //! The trait that the engine writes and reads through.
 
+use std::path::Path;
+
 use outlast_kernel::event::Event;
 use outlast_kernel::ids::{Millis, RunId, Seq};
 
@@ -51,6 +53,19 @@ pub trait Store: Send + Sync + 'static {
         after: Option<&(Seq, RunId)>,
         limit: usize,
     ) -> Result<Vec<(Seq, RunId)>, StoreError>;
+
+    /// Returns the bytes that a run has for itself.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    fn usage(&self, run: &RunId) -> Result<Usage, StoreError>;
+
+    /// Writes a whole copy of the store, as it is at one moment, into a directory that is not there yet. The directory appears when
+    /// the copy is whole and durable.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if something is there, and as [`Store::history`].
+    fn backup(&self, to: &Path) -> Result<(), StoreError>;
 
     /// Returns a run's summary.
     ///
@@ -114,6 +129,17 @@ pub trait Store: Send + Sync + 'static {
 
 /// A record beside histories: its key and its value.
 pub type Record = (Vec<u8>, Vec<u8>);
+
+/// The bytes that a run has for itself: not those of the history that it shares with the run it was forked from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Of its events.
+    pub history_bytes: u64,
+    /// Of its snapshot, which can be made again.
+    pub snapshot_bytes: u64,
+    /// Of its places in lists.
+    pub index_bytes: u64,
+}
 
 /// Figures of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

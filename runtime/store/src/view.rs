@@ -11,7 +11,7 @@ use crate::codec::{record, record::HeadRecord, step};
 use crate::keys::{self, Space};
 use crate::limits;
 use crate::lineage;
-use crate::{Filter, Page, Record, StoreError, Summary, Table};
+use crate::{Filter, Page, Record, StoreError, Summary, Table, Usage};
 
 /// A consistent picture of all keyspaces.
 pub(crate) trait View {
@@ -205,6 +205,34 @@ pub(crate) fn list(view: &impl View, table: Table) -> Result<Vec<Record>, StoreE
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(found)
+}
+
+/// Counts the bytes that a run has for itself.
+pub(crate) fn usage(view: &impl View, run: &RunId) -> Result<Usage, StoreError> {
+    let mut usage = Usage::default();
+    let (from, to) = (keys::step(run, Seq(0)), keys::after(keys::step(run, Seq(u64::MAX))));
+    view.scan(Space::Log, &from, &to, &mut |key, value| {
+        usage.history_bytes += weight(key, value);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let snapshot = keys::snapshot(run);
+    if let Some(value) = view.get(Space::Blob, &snapshot)? {
+        usage.snapshot_bytes = weight(&snapshot, &value);
+    }
+    if let Some(record) = head(view, run)? {
+        for key in [
+            keys::of_run(keys::HEADS, run),
+            keys::of_run(keys::LINEAGES, run),
+            keys::listed(record.started_at, run),
+        ] {
+            usage.index_bytes += view.get(Space::View, &key)?.map_or(0, |value| weight(&key, &value));
+        }
+    }
+    Ok(usage)
+}
+
+fn weight(key: &[u8], value: &[u8]) -> u64 {
+    (key.len() + value.len()) as u64
 }
 
 /// Returns the number of the last commit; 0 before the first.

@@ -4,6 +4,7 @@ use outlast_kernel::event::{ChildrenOfFork, EventKind};
 use outlast_kernel::ids::RunId;
 use outlast_protocol::run::RunView;
 use outlast_protocol::{ApiError, Code};
+use outlast_store::Origin;
 use serde_json::json;
 
 use super::Shard;
@@ -31,14 +32,9 @@ impl Shard {
         let now = self.ctx.clock.now();
         self.refuse_if_full(now)?;
         self.refuse_if_nearly_full(now)?;
-        let ForkRun { run, origin, prefix, head, begun, by, asked: _ } = fork;
-        let kind = EventKind::Forked {
-            parent: origin.parent.clone(),
-            at: origin.at,
-            begun,
-            children: ChildrenOfFork::Unknown,
-            by,
-        };
+        let ForkRun { run, parent, at, prefix, head, begun, by, asked: _ } = fork;
+        let kind =
+            EventKind::Forked { parent: parent.clone(), at, begun, children: ChildrenOfFork::Unknown, by };
         let draft = Draft::fork(&prefix, &run, now, kind).map_err(|failure| match failure {
             Failure::Refused(refusal) => errors::refusal(&run, &refusal),
             // There is no fork yet that could be blocked.
@@ -49,24 +45,24 @@ impl Shard {
             flow: machine.root().name.clone(),
             machine: machine.hash().0,
             started_at: draft.at,
-            parent: Some(forks::parent(&origin)),
+            parent: Some(forks::forked_from(&parent, at)),
         };
         let view = view::view(&facts, &draft.fold.state, now, &self.ctx.flows, Some(&self.ctx.dispatch)).0;
-        let live = Live::forked(draft.fold.clone(), facts, origin, head);
+        let live = Live::forked(draft.fold.clone(), facts, Origin::Fork { parent, at }, head);
         self.take_in(&run, live);
         Ok(Start::New(Box::new(draft), alias(&run).into_iter().collect(), Box::new(view)))
     }
 
     /// Compares a request with the run that has its id: a fork of the same run, at the same event if one is named.
     fn existing_fork(&mut self, fork: &ForkRun) -> Result<RunView, ApiError> {
-        let ForkRun { run, origin, asked, .. } = fork;
+        let ForkRun { run, parent: of, at, asked, .. } = fork;
         let view = self.looked_at(run)?.view;
         let parent = view.parent.clone().unwrap_or_default();
-        let same_run = parent["run"] == json!(origin.parent) && parent.get("op").is_none();
+        let same_run = parent["run"] == json!(of) && parent.get("op").is_none();
         if same_run && asked.is_none_or(|at| parent["at"] == json!(at)) {
             return Ok(view);
         }
-        let message = format!("run {run} exists, and is no fork of {} at event {}", origin.parent, origin.at);
+        let message = format!("run {run} exists, and is no fork of {of} at event {at}");
         let hint = "give another id, or repeat the request as it was";
         Err(ApiError::new(Code::Conflict, message).of_run(run).hint(hint))
     }

@@ -108,11 +108,11 @@ impl Shard {
             return;
         }
         let Some(live) = self.live.get_mut(run) else { return };
-        // A retry that may start now is no event; only the dispatch is told.
+        // A retry that may start now is no event; only the dispatch is told. What is closed was told with its event.
         let changes = live.changes(now);
         let next = next_look(live, now, self.ctx.dispatch.adoption_until());
-        for (work, lane) in changes.offered {
-            self.after(run, Consequence::Offer(work, lane));
+        for consequence in changes.consequences() {
+            self.after(run, consequence);
         }
         if let Some(next) = next {
             self.timers.note(next, run);
@@ -146,9 +146,7 @@ impl Shard {
         if !frames.is_empty() {
             consequences.push(Consequence::Frames(frames));
         }
-        let changes = live.changes(at);
-        consequences.extend(changes.closed.into_iter().map(Consequence::Close));
-        consequences.extend(changes.offered.into_iter().map(|(work, lane)| Consequence::Offer(work, lane)));
+        consequences.extend(live.changes(at).consequences());
         consequences.push(Consequence::Changed(n));
         if let Some(due) = live.index.due {
             self.timers.note(due, run);

@@ -12,8 +12,9 @@ use crate::engine::adoption::Begun;
 use crate::engine::dispatch::WorkId;
 use crate::engine::draft::Failure;
 use crate::engine::errors;
-use crate::engine::live::{Live, activities};
+use crate::engine::live::{Changes, Live, activities};
 use crate::engine::message::{Message, Reply};
+use crate::engine::parcel;
 use crate::limits;
 
 impl Shard {
@@ -50,9 +51,16 @@ impl Shard {
             self.timers.note(due, run);
         }
         let opened_at = self.ctx.opened_at;
-        for (work, lane) in live.changes(now).offered {
+        let Changes { offered, settling, news, closed: _ } = live.changes(now);
+        for (work, lane) in offered {
             let old = live.state().operation(work.op).is_some_and(|op| op.opened_at < opened_at);
             self.ctx.dispatch.offer(work, lane, old);
+        }
+        for op in news {
+            match parcel::of(live.state(), op) {
+                Some(parcel) => self.ctx.post.send(parcel.to.clone(), Message::News(Box::new(parcel))),
+                None => tracing::error!(run = %run, %op, "news for another run cannot be told"),
+            }
         }
         for (op, activity) in activities(live.state()) {
             let Phase::Begun { worker } = &activity.phase else { continue };
@@ -65,6 +73,9 @@ impl Shard {
                     self.todo.push_back(Message::Lost(work, activity.attempt, why));
                 }
             }
+        }
+        for (work, attempt) in settling {
+            self.settle(&work, attempt, now);
         }
     }
 

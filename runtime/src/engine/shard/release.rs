@@ -87,6 +87,11 @@ impl Shard {
             Consequence::Deliver(delivery) => self.deliver(*delivery),
             Consequence::Subscribe(reply, subscribe) => self.subscribed(run, reply, *subscribe),
             Consequence::OfferAgain(work) => self.offer_again(&work, now),
+            Consequence::Settle(work, attempt) => self.settle(&work, attempt, now),
+            Consequence::Send(op) => self.send(run, op),
+            Consequence::Acknowledge(sender, input) => {
+                self.ctx.post.send(sender.run.clone(), Message::Receipt(sender.run, input));
+            }
         }
     }
 
@@ -99,7 +104,12 @@ impl Shard {
             | Consequence::Unhand(..)
             | Consequence::Frames(_)
             | Consequence::Changed(_)
-            | Consequence::OfferAgain(_) => {}
+            | Consequence::OfferAgain(_)
+            | Consequence::Settle(..)
+            | Consequence::Send(_) => {}
+            Consequence::Acknowledge(sender, _) => {
+                self.ctx.post.send(sender.run.clone(), Message::Undelivered(sender));
+            }
             Consequence::Accepted(reply, _) => drop(reply.send(Err(error))),
             Consequence::Started(reply, _) => drop(reply.send(Err(error))),
             Consequence::Look(reply, _) => drop(reply.send(Err(error))),

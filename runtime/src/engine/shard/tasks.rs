@@ -13,7 +13,7 @@ use crate::engine::context::Context;
 use crate::engine::dispatch::{InHand, WorkId};
 use crate::engine::draft::{Draft, Failure};
 use crate::engine::live::{Live, activity_of, may_be_handed_out};
-use crate::engine::message::{Consequence, Delivery, Reply, Taker};
+use crate::engine::message::{Consequence, Delivery, Message, Reply, Taker};
 use crate::engine::session::holder;
 use crate::engine::token::Claim;
 use crate::engine::waiting::lane_of;
@@ -72,7 +72,7 @@ impl Shard {
         }
     }
 
-    fn forget_told(&mut self, work: &WorkId) {
+    pub(super) fn forget_told(&mut self, work: &WorkId) {
         if let Some(live) = self.live.get_mut(&work.run) {
             live.told.remove(&work.op);
         }
@@ -155,6 +155,22 @@ impl Shard {
                 tracing::error!(run = %run, op = %work.op, %error, "the loss of an attempt is not kept");
             }
         }
+    }
+
+    /// Sees to work of which only the end of what is in hand is awaited: if nobody has it, nobody will.
+    pub(super) fn settle(&mut self, work: &WorkId, attempt: Attempt, now: Millis) {
+        let ctx = self.ctx.clone();
+        if ctx.dispatch.held_by(work).is_some() {
+            return;
+        }
+        let opened = self.hydrate(&work.run).ok().and_then(|live| live.state().operation(work.op));
+        let Some(opened_at) = opened.map(|operation| operation.opened_at) else { return };
+        if opened_at < ctx.opened_at && now < ctx.dispatch.adoption_until() {
+            // A worker of the last epoch may come back with it.
+            return self.forget_told(work);
+        }
+        ctx.dispatch.close(work, now);
+        self.todo.push_back(Message::Void(work.clone(), attempt));
     }
 
     /// Offers work that is in nobody's hand any more and still may be handed out.

@@ -7,12 +7,12 @@ use outlast_kernel::ids::{RunId, Seq};
 
 use super::Place;
 use super::samples::{commit, messages, run, step};
-use crate::{Head, Index, Origin, RunWrite, Segment, Store, StoreError};
+use crate::{Head, Index, Origin, RunWrite, Segment, Store, StoreError, Usage};
 
 /// Forks a run at an event, with `count` events of its own.
 fn fork(store: &dyn Store, id: &str, parent: &str, at: u64, count: u64) -> Result<Head, StoreError> {
     let before = store.head_at(&run(parent), Seq(at))?.unwrap_or_default();
-    let origin = Some(Origin { parent: run(parent), at: Seq(at) });
+    let origin = Some(Origin::Fork { parent: run(parent), at: Seq(at) });
     commit(store, RunWrite { origin, ..step(&run(id), before, count) })
 }
 
@@ -82,7 +82,7 @@ pub(super) fn refused(place: &dyn Place) -> Result<(), StoreError> {
         assert!(matches!(refused, Err(StoreError::Invalid { .. })), "{parent}@{at}: {refused:?}");
     }
     let elsewhere = Head { seq: Seq(2), chain: [7; 32] };
-    let origin = Some(Origin { parent: run("a"), at: Seq(2) });
+    let origin = Some(Origin::Fork { parent: run("a"), at: Seq(2) });
     let refused = commit(&*store, RunWrite { origin: origin.clone(), ..step(&run("b"), elsewhere, 1) });
     assert!(matches!(refused, Err(StoreError::Stale { .. })), "{refused:?}");
     // A run that is there does not become a fork.
@@ -126,5 +126,47 @@ pub(super) fn random_trees(place: &dyn Place) -> Result<(), StoreError> {
     for (id, (_, events)) in &model {
         assert_eq!(&store.history(id, Seq(0), usize::MAX)?, events, "{id}");
     }
+    Ok(())
+}
+
+pub(super) fn copies(place: &dyn Place) -> Result<(), StoreError> {
+    let store = place.open();
+    // The runs that it was forked from are not here.
+    let origin = |parent: &str, lineage: &[(&str, u64)]| {
+        let lineage: Vec<_> = lineage.iter().map(|(id, to)| (run(id), Seq(*to))).collect();
+        let at = lineage.last().map(|(_, to)| *to).unwrap_or_default();
+        Some(Origin::Copy { lineage, parent: (run(parent), at) })
+    };
+    for wrong in [origin("x", &[("a", 4), ("b", 4)]), origin("c", &[("a", 4)]), origin("x", &[])] {
+        let refused = commit(&*store, RunWrite { origin: wrong, ..step(&run("c"), Head::default(), 6) });
+        assert!(matches!(refused, Err(StoreError::Invalid { .. })), "{refused:?}");
+    }
+    let right = origin("b", &[("a", 2), ("b", 4)]);
+    commit(&*store, RunWrite { origin: right, ..step(&run("c"), Head::default(), 6) })?;
+    fork(&*store, "d", "c", 3, 2)?;
+    fork(&*store, "e", "c", 5, 2)?;
+    for (id, last) in [("c", 6), ("d", 5), ("e", 7)] {
+        assert_eq!(store.history(&run(id), Seq(0), 9)?, messages(&Head::default(), last), "{id}");
+        assert_eq!(store.history(&run(id), Seq(3), 1)?.len(), 1, "{id}");
+    }
+    let held = |id: &str, to| Segment { run: run(id), to: Seq(to), held_by: run("c") };
+    assert_eq!(store.lineage(&run("d"))?, [held("a", 2), held("b", 3)]);
+    assert_eq!(store.lineage(&run("e"))?, [held("a", 2), held("b", 4), held("c", 5)]);
+    assert_eq!(store.forks(&run("b"), None, 9)?, [(Seq(4), run("c"))]);
+    Ok(())
+}
+
+pub(super) fn usage(place: &dyn Place) -> Result<(), StoreError> {
+    let store = place.open();
+    assert_eq!(store.usage(&run("a"))?, Usage::default());
+    commit(&*store, RunWrite { snapshot: Some(vec![7; 5_000]), ..step(&run("a"), Head::default(), 50) })?;
+    let alone = store.usage(&run("a"))?;
+    assert!(alone.history_bytes > 1_000 && alone.snapshot_bytes > 5_000, "{alone:?}");
+    fork(&*store, "b", "a", 49, 1)?;
+    commit(&*store, step(&run("aa"), Head::default(), 50))?;
+    // Neither a fork nor a neighbour weighs on the run; the fork weighs only what is its own.
+    assert_eq!(store.usage(&run("a"))?, alone);
+    let fork = store.usage(&run("b"))?;
+    assert!(fork.history_bytes > 0 && fork.history_bytes * 10 < alone.history_bytes, "{fork:?}");
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The store on disk: damage, locks, processes that die.
 
+mod backups;
 mod damage;
 mod processes;
 mod support;
