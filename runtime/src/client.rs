@@ -5,6 +5,7 @@
 
 mod connect;
 mod follow;
+mod whole;
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use outlast_kernel::Json;
 use outlast_kernel::ids::RunId;
 use outlast_protocol::error::ErrorBody;
 use outlast_protocol::requests::{
-    Accepted, Answer, Deploy, FlowView, Fork, List, Release, Send, Settle, Start, Withdraw,
+    Accepted, Answer, Deploy, FlowView, List, Release, Send, Settle, Start, Withdraw,
 };
 use outlast_protocol::run::{OutcomeView, RunView, WaitingFor};
 use outlast_protocol::{ApiError, Code};
@@ -266,22 +267,6 @@ impl Client {
     /// [`Code::NotFound`].
     pub async fn release(&self, run: &str, request: &Release) -> Called<Accepted> {
         self.post(path(run, "/release")?, request).await
-    }
-
-    /// Forks a run, or finds the fork that an equal request made.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`], [`Code::Invalid`], [`Code::Conflict`].
-    pub async fn fork(&self, run: &str, request: &Fork) -> Called<Started> {
-        self.post(path(run, "/fork")?, request).await
-    }
-
-    /// Returns the runs that share histories with a run, each before its forks.
-    ///
-    /// # Errors
-    /// [`Code::NotFound`].
-    pub async fn tree(&self, run: &str) -> Called<List<RunView>> {
-        self.get(path(run, "/tree")?).await
     }
 
     /// Returns the paths of the states that a run entered, oldest first.

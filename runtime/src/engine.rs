@@ -27,6 +27,8 @@ mod session;
 mod shard;
 mod timers;
 mod token;
+mod transfer;
+mod usage;
 mod view;
 mod waiting;
 mod watch;

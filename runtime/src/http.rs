@@ -14,6 +14,7 @@ mod rpc;
 mod runs;
 mod server;
 mod stream;
+mod whole;
 mod workers;
 
 use std::sync::{Arc, Mutex};
@@ -75,6 +76,11 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/runs/{id}/events", get(runs::events))
         .route("/v1/runs/{id}/stream", get(stream::stream))
         .route("/v1/rpc", post(rpc::call))
+        .route("/v1/runs/{id}/export", get(whole::export))
+        .route("/v1/runs/{id}/usage", get(whole::usage))
+        .route("/v1/usage", get(whole::usages))
+        .route("/v1/import", post(whole::import))
+        .route("/v1/backup", post(whole::backup))
         .route("/v1/workers/register", post(workers::register))
         .route("/v1/workers/poll", post(workers::poll))
         .route("/v1/workers/report", post(workers::report))

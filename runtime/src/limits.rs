@@ -141,6 +141,24 @@ pub const SNAPSHOT_EVENTS_MIN: usize = 64;
 /// Events that are read from the store at once.
 pub const HISTORY_PAGE: usize = 1_000;
 
+/// Bytes after which a page of an export ends: a client holds a page in memory.
+pub const EXPORT_PAGE_BYTES: usize = 8 << 20;
+
+/// Events that an export reads from the store at once.
+pub const EXPORT_PAGE_EVENTS: usize = 100;
+
+/// Events of a run that is imported: they are kept in one step.
+pub const IMPORT_EVENTS_MAX: usize = 100_000;
+
+/// Bytes of an import: it is checked and kept as a whole.
+pub const IMPORT_BYTES_MAX: usize = 256 << 20;
+
+/// Milliseconds for what reads or writes a whole run or store: minutes for gigabytes.
+pub const WHOLE_MS_MAX: u64 = 3_600_000;
+
+/// Runs that are weighed at once: each history is read whole.
+pub const USAGE_PAGE: usize = 100;
+
 /// Runs that one look at a tree of forks shows: more than anyone reads.
 pub const TREE_RUNS_MAX: usize = 1_000;
 

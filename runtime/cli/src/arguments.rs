@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{act, batch, chat, check, doctor, fork, graph, look, rpc, run, serve, worker};
+use crate::commands::{act, batch, carry, chat, check, doctor, fork, graph, look, rpc, run, serve, worker};
 
 /// Runs long agent tasks as durable state machines.
 ///
@@ -66,6 +66,14 @@ pub(crate) enum Command {
     Fork(fork::ForkArguments),
     /// Show a run, what it was forked from, and its forks
     Tree(fork::TreeArguments),
+    /// Write a run with its whole history, its flow and its environment as JSON lines
+    Export(carry::ExportArguments),
+    /// Keep a run that `export` wrote, here or elsewhere; the same file again changes nothing
+    Import(carry::ImportArguments),
+    /// Copy the whole store into a new directory, also while it is in use
+    Backup(carry::BackupArguments),
+    /// Show how many bytes runs take
+    Du(carry::DuArguments),
     /// Check the store, and show how to resume each run and what is in doubt
     Doctor(doctor::Arguments),
     /// Run a stock worker
@@ -127,6 +135,12 @@ mod tests {
             ("tree r-1 --json", true),
             ("chat --fork r-1@17", true),
             ("chat --fork r-1 --resume r-2", false),
+            ("export r-1 --out r-1.jsonl", true),
+            ("import", false),
+            ("import r-1.jsonl --json", true),
+            ("backup /b", true),
+            ("du", true),
+            ("du r-1", true),
             ("doctor", true),
             ("worker model --connect unix:/d/socket --supervised --profile p --boot b", true),
             ("worker gpu", false),

@@ -2,6 +2,7 @@
 
 pub(crate) mod act;
 pub(crate) mod batch;
+pub(crate) mod carry;
 pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod doctor;
@@ -50,6 +51,10 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Release(arguments) => act::release(context, &arguments).await,
         Command::Fork(arguments) => fork::fork(context, &arguments).await,
         Command::Tree(arguments) => fork::tree(context, &arguments).await,
+        Command::Export(arguments) => carry::export(context, &arguments).await,
+        Command::Import(arguments) => carry::import(context, &arguments).await,
+        Command::Backup(arguments) => carry::backup(context, &arguments).await,
+        Command::Du(arguments) => carry::du(context, &arguments).await,
         Command::Doctor(arguments) => doctor::doctor(context, &arguments).await,
         Command::Worker(arguments) => worker::worker(context.data, &arguments).await,
     }

@@ -78,6 +78,12 @@ impl Draft {
         Ok(draft)
     }
 
+    /// Takes a whole history that was folded elsewhere as one step.
+    pub(crate) fn brought(fold: Fold, events: Vec<Event>) -> Draft {
+        let at = fold.state.time();
+        Draft { fold, at, events, frames: Vec::new(), random: 0 }
+    }
+
     /// Appends the timers that are due before a moment, except those that must wait. Tells whether there were any.
     ///
     /// # Errors

@@ -4,7 +4,9 @@
 //! what a fork draws at random depends on them; what is shown of them belongs to the run that is read.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
+use outlast_dsl::machine::Machine;
 use outlast_kernel::event::{Event, EventKind};
 use outlast_kernel::ids::{RunId, Seq};
 use outlast_kernel::operation::Effects;
@@ -140,28 +142,45 @@ impl<'a> Walk<'a> {
     }
 
     fn apply(&mut self, event: &Event) -> Result<(Effects, Vec<Frame>), ApiError> {
-        let diverged = |e: outlast_kernel::Diverged| broken(self.run, &e.to_string());
         let owner = self.lineage.iter().find(|segment| event.n <= segment.to).map(|segment| &segment.run);
-        let owner = owner.unwrap_or(self.run).clone();
-        let Some(fold) = &mut self.fold else {
-            let EventKind::Started(started) = &event.kind else {
-                return Err(broken(self.run, "its first event starts no run"));
-            };
-            let machine = self.flows.machine(&started.machine)?;
-            let (state, effects) = State::start(machine, owner, event).map_err(diverged)?;
-            let (fold, frames) = Fold::started(self.run.clone(), state, event, &effects);
-            self.fold = Some(fold);
-            return Ok((effects, frames));
-        };
-        if matches!(event.kind, EventKind::Forked { .. }) {
-            fold.state = fold.state.for_fork(owner);
-        }
-        fold.apply(event).map_err(diverged)
+        let owner = owner.unwrap_or(self.run);
+        let machine = |hash: &str| self.flows.machine(hash);
+        let (fold, effects, frames) = apply(self.fold.take(), self.run, owner, event, &machine)?;
+        self.fold = Some(fold);
+        Ok((effects, frames))
     }
 
     fn unreadable(&self, error: &StoreError) -> ApiError {
         errors::store(error).of_run(self.run)
     }
+}
+
+/// Applies one event of a run's history, which belongs to `owner`: to the run itself, or to one whose history it shares.
+///
+/// # Errors
+/// [`Code::Internal`] if the event does not fit, and what `machine` says.
+pub(crate) fn apply(
+    fold: Option<Fold>,
+    run: &RunId,
+    owner: &RunId,
+    event: &Event,
+    machine: &dyn Fn(&str) -> Result<Arc<Machine>, ApiError>,
+) -> Result<(Fold, Effects, Vec<Frame>), ApiError> {
+    let diverged = |e: outlast_kernel::Diverged| broken(run, &e.to_string());
+    let Some(mut fold) = fold else {
+        let EventKind::Started(started) = &event.kind else {
+            return Err(broken(run, "its first event starts no run"));
+        };
+        let machine = machine(&started.machine)?;
+        let (state, effects) = State::start(machine, owner.clone(), event).map_err(diverged)?;
+        let (fold, frames) = Fold::started(run.clone(), state, event, &effects);
+        return Ok((fold, effects, frames));
+    };
+    if matches!(event.kind, EventKind::Forked { .. }) {
+        fold.state = fold.state.for_fork(owner.clone());
+    }
+    let (effects, frames) = fold.apply(event).map_err(diverged)?;
+    Ok((fold, effects, frames))
 }
 
 /// Says that a run's history is not what it should be.

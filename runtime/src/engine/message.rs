@@ -15,6 +15,7 @@ use super::dispatch::{InHand, Lane, WorkId};
 use super::forks::ForkRun;
 use super::parcel::Parcel;
 use super::token::Claim;
+use super::transfer::BringRun;
 use super::waiting::Motion;
 
 /// Where an answer goes.
@@ -26,6 +27,8 @@ pub(crate) enum Message {
     Start(Box<StartRun>, Reply<(RunView, bool)>),
     /// Begin a fork, or find it.
     Fork(Box<ForkRun>, Reply<(RunView, bool)>),
+    /// Keep a run that was carried here, or find it.
+    Bring(Box<BringRun>, Reply<(RunView, bool)>),
     /// Take inputs together: all of them or none. The answer is the number of the last one's event.
     Inputs(RunId, Vec<Input>, Reply<Seq>),
     /// Show a run.

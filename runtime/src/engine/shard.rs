@@ -4,6 +4,7 @@
 //! state in memory at once and queued to the committer; everything that would tell the outside of them waits in the outbox until the
 //! committer says that they are durable. Start at [`Shard::run`]; inputs are in `intake`, work for workers in `tasks`.
 
+mod bringing;
 mod forking;
 mod intake;
 mod memory;
@@ -142,6 +143,7 @@ impl Shard {
         match message {
             Message::Start(start, reply) => self.start(*start, reply),
             Message::Fork(fork, reply) => self.fork(*fork, reply),
+            Message::Bring(brought, reply) => self.bring(*brought, reply),
             Message::Inputs(run, inputs, reply) => self.inputs(&run, &inputs, reply),
             Message::Look(run, reply) => self.look(&run, reply),
             Message::Unread(run, id, reply) => self.unread(&run, &id, reply),

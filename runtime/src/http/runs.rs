@@ -22,7 +22,7 @@ pub(super) async fn start(
     started(app.api().start(body::json(request).await?).await)
 }
 
-fn started(started: Result<Started, ApiError>) -> Result<(StatusCode, Json<Started>), Fault> {
+pub(super) fn started(started: Result<Started, ApiError>) -> Result<(StatusCode, Json<Started>), Fault> {
     let started = started?;
     let status = if started.existing { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(started)))

@@ -9,5 +9,6 @@ mod forks;
 mod leases;
 mod load;
 mod people;
+mod transfer;
 mod watching;
 mod world;

@@ -62,6 +62,15 @@ impl Shard {
                 None => tracing::error!(run = %run, %op, "news for another run cannot be told"),
             }
         }
+        self.judge_begun(run);
+        for (work, attempt) in settling {
+            self.settle(&work, attempt, now);
+        }
+    }
+
+    /// Judges attempts that were begun: somebody has them, may come back with them, or never will.
+    pub(super) fn judge_begun(&mut self, run: &RunId) {
+        let Some(live) = self.live.get(run) else { return };
         for (op, activity) in activities(live.state()) {
             let Phase::Begun { worker } = &activity.phase else { continue };
             let work = WorkId { run: run.clone(), op };
@@ -73,9 +82,6 @@ impl Shard {
                     self.todo.push_back(Message::Lost(work, activity.attempt, why));
                 }
             }
-        }
-        for (work, attempt) in settling {
-            self.settle(&work, attempt, now);
         }
     }
 

@@ -1,0 +1,79 @@
+//! Calls about whole runs and the whole store.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hyper::Method;
+use outlast_kernel::Json;
+use outlast_protocol::requests::{Fork, List};
+use outlast_protocol::run::RunView;
+use serde_json::json;
+
+use super::{Called, Client, Started, path, query};
+use crate::limits::WHOLE_MS_MAX;
+
+impl Client {
+    /// Forks a run, or finds the fork that an equal request made.
+    ///
+    /// # Errors
+    /// [`outlast_protocol::Code::NotFound`], [`outlast_protocol::Code::Invalid`], [`outlast_protocol::Code::Conflict`].
+    pub async fn fork(&self, run: &str, request: &Fork) -> Called<Started> {
+        self.post(path(run, "/fork")?, request).await
+    }
+
+    /// Returns the runs that share histories with a run, each before its forks.
+    ///
+    /// # Errors
+    /// [`outlast_protocol::Code::NotFound`].
+    pub async fn tree(&self, run: &str) -> Called<List<RunView>> {
+        self.get(path(run, "/tree")?).await
+    }
+
+    /// Returns a page of the records of a run.
+    ///
+    /// # Errors
+    /// [`outlast_protocol::Code::NotFound`].
+    pub async fn export(&self, run: &str, cursor: Option<&str>) -> Called<List<Json>> {
+        let path = path(run, "/export")? + &query(&[("cursor", cursor)]);
+        self.call::<(), _>(Method::GET, path, None, whole()).await
+    }
+
+    /// Keeps a run that was exported, or finds it.
+    ///
+    /// # Errors
+    /// [`outlast_protocol::Code::Invalid`], [`outlast_protocol::Code::Conflict`], [`outlast_protocol::Code::Forbidden`] unless the
+    /// server is called through its owner's socket.
+    pub async fn import(&self, records: &[Json]) -> Called<Started> {
+        let body = json!({ "records": records });
+        self.call(Method::POST, "/v1/import".to_owned(), Some(&body), whole()).await
+    }
+
+    /// Copies the store into a new directory.
+    ///
+    /// # Errors
+    /// [`outlast_protocol::Code::Invalid`], [`outlast_protocol::Code::Forbidden`].
+    pub async fn backup(&self, directory: &Path) -> Called<Json> {
+        let body = json!({ "directory": directory });
+        self.call(Method::POST, "/v1/backup".to_owned(), Some(&body), whole()).await
+    }
+
+    /// Returns the bytes that a run has for itself.
+    ///
+    /// # Errors
+    /// [`outlast_protocol::Code::NotFound`].
+    pub async fn usage(&self, run: &str) -> Called<Json> {
+        self.get(path(run, "/usage")?).await
+    }
+
+    /// Returns the bytes of a page of runs.
+    ///
+    /// # Errors
+    /// [`outlast_protocol::Code::InvalidCursor`].
+    pub async fn usages(&self, cursor: Option<&str>) -> Called<List<Json>> {
+        self.get(format!("/v1/usage{}", query(&[("cursor", cursor)]))).await
+    }
+}
+
+fn whole() -> Duration {
+    Duration::from_millis(WHOLE_MS_MAX)
+}
