@@ -156,6 +156,10 @@ pub struct Fork {
     /// The fork's id; made up if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// What becomes of the runs that the parent spawned and that had not ended at the fork point: `unknown` (they are the parent's
+    /// alone), `share` (the fork learns of their end, too) or `again` (it spawns its own); `unknown` if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub children: Option<String>,
 }
 
 /// The answer to what became event `accepted`.

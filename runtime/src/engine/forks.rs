@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use outlast_kernel::event::{Event, EventKind};
+use outlast_kernel::event::{ChildrenOfFork, Event, EventKind};
 use outlast_kernel::ids::{OpId, RunId, Seq};
 use outlast_kernel::operation::Class;
 use outlast_kernel::{Json, State};
@@ -36,6 +36,7 @@ pub(crate) struct ForkRun {
     pub(crate) head: Head,
     /// `once` operations that are open at the fork point and were begun since.
     pub(crate) begun: Vec<OpId>,
+    pub(crate) children: ChildrenOfFork,
     pub(crate) by: String,
 }
 
@@ -57,8 +58,17 @@ impl Engine {
             Some(id) => run_id(id)?,
             None => run_id(&ctx.random.id(ctx.clock.now()))?,
         };
+        let children = match request.children.as_deref() {
+            None | Some("unknown") => ChildrenOfFork::Unknown,
+            Some("share") => ChildrenOfFork::Share,
+            Some("again") => ChildrenOfFork::Again,
+            Some(other) => {
+                let message = format!("children {other:?}; `unknown`, `share` or `again` is expected");
+                return Err(ApiError::new(Code::Invalid, message).at("children"));
+            }
+        };
         let (run, by) = (fork.clone(), by.to_owned());
-        let prepare = move || prepare(&ctx, run, &parent, request.at.map(Seq), by);
+        let prepare = move || prepare(&ctx, run, &parent, request.at.map(Seq), (children, by));
         let prepared = tokio::task::spawn_blocking(prepare).await;
         let prepared = prepared.unwrap_or_else(|e| {
             Err(ApiError::new(Code::Internal, format!("the history could not be read: {e}")))
@@ -104,7 +114,7 @@ fn prepare(
     run: RunId,
     parent: &RunId,
     asked: Option<Seq>,
-    by: String,
+    (children, by): (ChildrenOfFork, String),
 ) -> Result<ForkRun, ApiError> {
     let told = |e| errors::store(&e).of_run(parent);
     let (newest, _) = ctx.store.head(parent).map_err(told)?.ok_or_else(|| errors::no_run(parent))?;
@@ -126,7 +136,7 @@ fn prepare(
     }
     let head = ctx.store.head_at(parent, at).map_err(told)?.ok_or_else(|| errors::no_run(parent))?;
     let begun = begun_since(&*ctx.store, parent, at, &prefix.state)?;
-    Ok(ForkRun { run, parent: parent.clone(), at, asked, prefix: prefix.state, head, begun, by })
+    Ok(ForkRun { run, parent: parent.clone(), at, asked, prefix: prefix.state, head, begun, children, by })
 }
 
 /// Finds the newest event at which the run goes on and no `once` operation is open.

@@ -19,6 +19,7 @@ use super::flows::Flows;
 use super::frames::Fold;
 use super::history::{broken, fold_until};
 use super::message::Consequence;
+use super::parcel::{self, Kind};
 use super::view::Facts;
 use super::waiting::lane_of;
 use crate::limits;
@@ -57,8 +58,8 @@ pub(crate) enum Told {
     Not,
     /// Only the end of what is in hand is awaited.
     Settling,
-    /// It is news for another run, and on its way.
-    Sent,
+    /// It is this news for another run, and on its way.
+    Sent(Kind),
 }
 
 /// What changed for the dispatch.
@@ -129,11 +130,17 @@ impl Live {
         &self.fold.state
     }
 
+    /// Returns what another run hears of an operation.
+    pub(crate) fn news_of(&self, operation: &Operation) -> Option<Kind> {
+        // A child that was spawned before the fork began tells the parent of its end, so the fork asks.
+        parcel::kind(operation, self.facts.forked_at().is_some_and(|at| operation.id.0 <= at))
+    }
+
     /// Returns where it stands in the views that recovery reads.
     pub(crate) fn index_of(&self) -> Index {
         let state = self.state();
         // A run with news for others is put back to work until they have it, also when it has ended.
-        let news = state.operations().any(|operation| operation.kind.is_outbox());
+        let news = state.operations().any(|operation| self.news_of(operation).is_some());
         if state.outcome().is_some() || state.blocked().is_some() {
             return Index { ready: news, due: None };
         }
@@ -170,21 +177,24 @@ impl Live {
                 false if activity.settling => Told::Settling,
                 false => Told::Not,
             };
+            let before = self.told.get(&op).copied();
             match tell {
-                _ if self.told.get(&op) == Some(&tell) => {}
+                Told::Ready(_) | Told::Settling if before == Some(tell) => {}
                 Told::Ready(_) => changes.offered.push((work, lane_of(activity, &profile))),
                 Told::Settling => changes.settling.push((work, activity.attempt)),
-                Told::Not | Told::Sent => {}
+                Told::Not | Told::Sent(_) => {}
             }
             told.insert(op, tell);
         }
-        for operation in self.state().operations().filter(|operation| operation.kind.is_outbox()) {
-            if self.told.get(&operation.id) != Some(&Told::Sent) {
+        for operation in self.state().operations() {
+            let Some(kind) = self.news_of(operation) else { continue };
+            if self.told.get(&operation.id) != Some(&Told::Sent(kind)) {
                 changes.news.push(operation.id);
             }
-            told.insert(operation.id, Told::Sent);
+            told.insert(operation.id, Told::Sent(kind));
         }
-        let gone = self.told.iter().filter(|(op, told_of)| **told_of != Told::Sent && !told.contains_key(op));
+        let work = self.told.iter().filter(|(_, before)| !matches!(before, Told::Sent(_)));
+        let gone = work.filter(|(op, _)| !told.contains_key(op));
         changes.closed.extend(gone.map(|(op, _)| WorkId { run: run.clone(), op: *op }));
         self.told = told;
         changes

@@ -22,6 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::committer::Done;
 use super::context::Context;
+use super::dispatch::WorkId;
 use super::live::Live;
 use super::message::Message;
 use super::outbox::Outbox;
@@ -49,6 +50,8 @@ pub(crate) struct Shard {
     todo: VecDeque<Message>,
     /// Counts uses, to find the runs that nobody needs.
     used: u64,
+    /// Who asked to be told of a run's end, beside the run that spawned it.
+    awaited: HashMap<RunId, Vec<WorkId>>,
     /// Runs to be read again although nothing of theirs is due: the disk refused a step.
     revive: HashSet<RunId>,
     /// The disk is full: nothing is taken before this moment.
@@ -83,6 +86,7 @@ impl Shard {
             starting: HashMap::new(),
             todo: VecDeque::new(),
             used: 0,
+            awaited: HashMap::new(),
             revive: HashSet::new(),
             full_until: None,
             looked_for_room: None,

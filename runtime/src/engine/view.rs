@@ -4,7 +4,7 @@
 
 use outlast_kernel::Json;
 use outlast_kernel::State;
-use outlast_kernel::ids::{Millis, OpId, RunId};
+use outlast_kernel::ids::{Millis, OpId, RunId, Seq};
 use outlast_kernel::operation::{Operation, OperationKind, Outcome, Question};
 use outlast_kernel::text::time_text;
 use outlast_protocol::run::{OutcomeView, QuestionView, RunView, WaitingFor};
@@ -34,6 +34,12 @@ pub(crate) fn spawned_from(run: &RunId, op: OpId) -> Json {
 }
 
 impl Facts {
+    /// Returns the last event that a fork shares with its parent; none for other runs.
+    pub(crate) fn forked_at(&self) -> Option<Seq> {
+        let parent = self.parent.as_ref().filter(|parent| parent.get("op").is_none())?;
+        parent["at"].as_u64().map(Seq)
+    }
+
     /// Reads them from what the store keeps for lists.
     pub(crate) fn of(summary: Summary) -> Facts {
         Facts {

@@ -23,7 +23,7 @@ flow Then(x: int) -> text version 1 {
 "#;
 
 async fn fork(world: &World, run: &str, at: Option<u64>, id: &str) -> Result<(RunView, bool), ApiError> {
-    world.engine.fork(run, Fork { at, id: Some(id.into()) }, "ann").await
+    world.engine.fork(run, Fork { at, id: Some(id.into()), children: None }, "ann").await
 }
 
 async fn say(world: &World, run: &str, text: &str) {

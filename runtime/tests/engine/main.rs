@@ -9,6 +9,7 @@ mod forks;
 mod leases;
 mod load;
 mod people;
+mod spawned;
 mod transfer;
 mod watching;
 mod world;

@@ -78,7 +78,7 @@ async fn a_run_is_the_same_there_and_back_and_goes_on_there() {
 async fn a_fork_is_carried_without_the_runs_that_it_came_from() {
     let here = World::new().await;
     talk(&here, "a").await;
-    let fork = |at, id: &str| Fork { at: Some(at), id: Some(id.into()) };
+    let fork = |at, id: &str| Fork { at: Some(at), id: Some(id.into()), children: None };
     here.engine.fork("a", fork(2, "b"), "t").await.unwrap();
     here.say("b", "Say", json!({ "text": "b" })).await.unwrap();
     here.engine.fork("b", fork(4, "c"), "t").await.unwrap();
@@ -202,7 +202,7 @@ async fn a_crash_at_any_commit_of_an_import_leaves_the_whole_run_or_nothing() {
 async fn runs_are_weighed() {
     let world = World::new().await;
     talk(&world, "a").await;
-    world.engine.fork("a", Fork { at: Some(2), id: Some("b".into()) }, "t").await.unwrap();
+    world.engine.fork("a", Fork { at: Some(2), id: Some("b".into()), children: None }, "t").await.unwrap();
     let usage = world.engine.usage("b").await.unwrap();
     assert_eq!((&usage["events"], &usage["shared_events"]), (&json!(3), &json!(2)));
     let all = world.engine.usages(None).await.unwrap().items;

@@ -66,7 +66,7 @@ pub(crate) async fn chat(context: Context<'_>, arguments: &Arguments) -> Result<
                 let run = session.call(async |client| client.run(id).await).await;
                 Some(run.map_err(|error| Failure::from(error).of_run(id))?)
             }
-            (None, Some(point)) => Some(fork::begin(&session, point, None).await?),
+            (None, Some(point)) => Some(fork::begin(&session, point, None, None).await?),
             (None, None) if arguments.newest => Some(newest(&session).await?),
             (None, None) => None,
         };

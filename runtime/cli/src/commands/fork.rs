@@ -44,12 +44,16 @@ pub(crate) struct ForkArguments {
     /// The id of the new run
     #[arg(long, value_name = "NEW")]
     id: Option<String>,
+    /// What becomes of the runs that it spawned: unknown (they stay the parent's alone), share (the fork learns of their end, too)
+    /// or again (the fork spawns its own) [default: unknown]
+    #[arg(long, value_name = "WHAT", value_parser = ["unknown", "share", "again"])]
+    children: Option<String>,
 }
 
 /// Forks a run.
 pub(crate) async fn fork(context: Context<'_>, arguments: &ForkArguments) -> Result<Exit, Failure> {
     let session = open::session(context.data, Workers::None, None).await?;
-    let fork = begin(&session, &arguments.point, arguments.id.clone()).await?;
+    let fork = begin(&session, &arguments.point, arguments.id.clone(), arguments.children.clone()).await?;
     if context.json {
         out::json(&fork)?;
     } else {
@@ -63,10 +67,15 @@ pub(crate) async fn fork(context: Context<'_>, arguments: &ForkArguments) -> Res
 }
 
 /// Forks a run at a point.
-pub(crate) async fn begin(session: &Session, point: &Point, id: Option<String>) -> Result<RunView, Failure> {
+pub(crate) async fn begin(
+    session: &Session,
+    point: &Point,
+    id: Option<String>,
+    children: Option<String>,
+) -> Result<RunView, Failure> {
     // With an id of its own the request may be repeated when the host is lost on the way.
     let id = id.map_or_else(|| act::fresh_id("fork"), Ok)?;
-    let request = Fork { at: point.at, id: Some(id) };
+    let request = Fork { at: point.at, id: Some(id), children };
     let forked = session.call(async |client| client.fork(&point.run, &request).await).await;
     forked.map(|started| started.run).map_err(|error| Failure::from(error).of_run(&point.run))
 }

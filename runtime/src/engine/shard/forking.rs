@@ -1,6 +1,6 @@
 //! Beginning forks: each id once.
 
-use outlast_kernel::event::{ChildrenOfFork, EventKind};
+use outlast_kernel::event::EventKind;
 use outlast_kernel::ids::RunId;
 use outlast_protocol::run::RunView;
 use outlast_protocol::{ApiError, Code};
@@ -32,9 +32,8 @@ impl Shard {
         let now = self.ctx.clock.now();
         self.refuse_if_full(now)?;
         self.refuse_if_nearly_full(now)?;
-        let ForkRun { run, parent, at, prefix, head, begun, by, asked: _ } = fork;
-        let kind =
-            EventKind::Forked { parent: parent.clone(), at, begun, children: ChildrenOfFork::Unknown, by };
+        let ForkRun { run, parent, at, prefix, head, begun, children, by, asked: _ } = fork;
+        let kind = EventKind::Forked { parent: parent.clone(), at, begun, children, by };
         let draft = Draft::fork(&prefix, &run, now, kind).map_err(|failure| match failure {
             Failure::Refused(refusal) => errors::refusal(&run, &refusal),
             // There is no fork yet that could be blocked.

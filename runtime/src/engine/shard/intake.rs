@@ -127,6 +127,10 @@ impl Shard {
         puts: Vec<Put>,
         mut consequences: Vec<Consequence>,
     ) {
+        if let Some(outcome) = draft.fold.state.outcome().filter(|_| self.awaited.contains_key(run)) {
+            let outcome = outcome.clone();
+            consequences.extend(self.end_told(run, &outcome));
+        }
         let Some(live) = self.live.get_mut(run) else { unreachable!("a draft is made of a run in memory") };
         let Draft { fold, at, events, frames, .. } = draft;
         let n = fold.state.last();

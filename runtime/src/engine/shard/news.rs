@@ -9,6 +9,7 @@ use outlast_dsl::machine::Machine;
 use outlast_kernel::event::{EventKind, SpawnResult, Started};
 use outlast_kernel::ids::{OpId, RunId};
 use outlast_kernel::input::{Input, Refusal};
+use outlast_kernel::operation::Outcome;
 use outlast_protocol::{ApiError, Code};
 use outlast_store::{Put, Table};
 
@@ -43,6 +44,7 @@ impl Shard {
             }
             News::Stop(spawned_by) => self.stop_spawned(&from, &to, spawned_by),
             News::Ended(op, outcome) => self.take_end(&from, &to, Input::ChildEnded { op, outcome }),
+            News::Await => return self.await_end(from, &to),
         };
         match taken {
             Ok((Some((draft, puts)), input)) => {
@@ -139,6 +141,33 @@ impl Shard {
             }
             Err(Untaken::Failed(error)) => Err(error),
         }
+    }
+
+    /// Tells a run how this one ended, now or when it has. Who asked asks again after a restart.
+    fn await_end(&mut self, from: WorkId, run: &RunId) {
+        let outcome = match self.hydrate(run) {
+            Ok(live) => live.state().outcome().cloned(),
+            Err(error) => {
+                return tracing::warn!(run = %run, from = %from.run, %error, "a run that is awaited is not here");
+            }
+        };
+        match outcome {
+            Some(outcome) => {
+                let input = parcel::ended(from.op, &outcome);
+                self.after(run, Consequence::Acknowledge(from, input));
+            }
+            None => self.awaited.entry(run.clone()).or_default().push(from),
+        }
+    }
+
+    /// Returns what those hear who asked about the end of a run that has just ended.
+    pub(super) fn end_told(&mut self, run: &RunId, outcome: &Outcome) -> Vec<Consequence> {
+        let asked = self.awaited.remove(run).unwrap_or_default();
+        let tell = |from: WorkId| {
+            let input = parcel::ended(from.op, outcome);
+            Consequence::Acknowledge(from, input)
+        };
+        asked.into_iter().map(tell).collect()
     }
 
     /// Makes the step that an input of another run causes; none if it causes nothing.

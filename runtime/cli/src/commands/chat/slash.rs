@@ -101,7 +101,7 @@ async fn fork_here(talk: &mut Talk, at: &str) -> Result<(), Failure> {
             }
         },
     };
-    let request = Fork { at, id: Some(act::fresh_id("fork")?) };
+    let request = Fork { at, id: Some(act::fresh_id("fork")?), children: None };
     match talk.session.call(async |client| client.fork(&run, &request).await).await {
         Ok(forked) => {
             talk.face.print(Tone::Aside, &format!("run {run} stays; to go back: /resume {run}"))?;
