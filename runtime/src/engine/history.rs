@@ -44,7 +44,7 @@ pub(crate) fn fold_until(
     until: Seq,
 ) -> Result<(Fold, usize), ApiError> {
     let mut walk = Walk::begin(store, flows, run)?;
-    walk.from_snapshot(until)?;
+    walk.begin_with_snapshot(until)?;
     walk.on(until, &mut |_| true)?;
     let folded = walk.folded;
     walk.fold.map(|fold| (fold, folded)).ok_or_else(|| broken(run, "its history is empty"))
@@ -62,7 +62,7 @@ pub(crate) fn each_after(
     visit: &mut Visit<'_>,
 ) -> Result<(), ApiError> {
     let mut walk = Walk::begin(store, flows, run)?;
-    walk.from_snapshot(after)?;
+    walk.begin_with_snapshot(after)?;
     walk.on(after, &mut |_| true)?;
     walk.on(until, visit)
 }
@@ -84,7 +84,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Begins with the newest snapshot that is not after an event: the run's own, or one of those whose history it shares.
-    fn from_snapshot(&mut self, until: Seq) -> Result<(), ApiError> {
+    fn begin_with_snapshot(&mut self, until: Seq) -> Result<(), ApiError> {
         let ancestors = self.lineage.iter().rev().map(|segment| (&segment.run, segment.to.min(until)));
         for (of, newest) in std::iter::once((self.run, until)).chain(ancestors) {
             let snapshot = self.store.snapshot(of).map_err(|e| self.unreadable(&e))?;
