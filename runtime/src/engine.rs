@@ -18,6 +18,7 @@ mod frames;
 mod history;
 mod live;
 mod message;
+mod migrations;
 mod opening;
 mod options;
 mod outbox;

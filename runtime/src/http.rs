@@ -76,6 +76,8 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/runs/{id}/events", get(runs::events))
         .route("/v1/runs/{id}/stream", get(stream::stream))
         .route("/v1/rpc", post(rpc::call))
+        .route("/v1/runs/{id}/migrate", post(whole::migrate))
+        .route("/v1/runs/{id}/compatibility", post(whole::compatibility))
         .route("/v1/runs/{id}/export", get(whole::export))
         .route("/v1/runs/{id}/usage", get(whole::usage))
         .route("/v1/usage", get(whole::usages))

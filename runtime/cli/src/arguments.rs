@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{act, batch, carry, chat, check, doctor, fork, graph, look, rpc, run, serve, worker};
+use crate::commands::{
+    act, batch, carry, chat, check, doctor, fork, graph, look, migrate, rpc, run, serve, worker,
+};
 
 /// Runs long agent tasks as durable state machines.
 ///
@@ -66,6 +68,10 @@ pub(crate) enum Command {
     Fork(fork::ForkArguments),
     /// Show a run, what it was forked from, and its forks
     Tree(fork::TreeArguments),
+    /// Show how two versions of a file differ, and which runs could go on with the new one
+    Diff(migrate::DiffArguments),
+    /// Let runs go on with a new version of their flow
+    Migrate(migrate::MigrateArguments),
     /// Write a run with its whole history, its flow and its environment as JSON lines
     Export(carry::ExportArguments),
     /// Keep a run that `export` wrote, here or elsewhere; the same file again changes nothing
@@ -141,6 +147,11 @@ mod tests {
             ("backup /b", true),
             ("du", true),
             ("du r-1", true),
+            ("diff a.flow b.flow --runs", true),
+            ("migrate r-1 r-2 --to b.flow --open again", true),
+            ("migrate --flow F --to b.flow", true),
+            ("migrate r-1", false),
+            ("migrate --to b.flow", false),
             ("doctor", true),
             ("worker model --connect unix:/d/socket --supervised --profile p --boot b", true),
             ("worker gpu", false),

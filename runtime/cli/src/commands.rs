@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 pub(crate) mod fork;
 pub(crate) mod graph;
 pub(crate) mod look;
+pub(crate) mod migrate;
 pub(crate) mod rpc;
 pub(crate) mod run;
 pub(crate) mod serve;
@@ -51,6 +52,8 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Release(arguments) => act::release(context, &arguments).await,
         Command::Fork(arguments) => fork::fork(context, &arguments).await,
         Command::Tree(arguments) => fork::tree(context, &arguments).await,
+        Command::Diff(arguments) => migrate::diff(context, &arguments).await,
+        Command::Migrate(arguments) => migrate::migrate(context, &arguments).await,
         Command::Export(arguments) => carry::export(context, &arguments).await,
         Command::Import(arguments) => carry::import(context, &arguments).await,
         Command::Backup(arguments) => carry::backup(context, &arguments).await,

@@ -146,6 +146,25 @@ pub struct Release {
     pub op: String,
 }
 
+/// `POST /v1/runs/{id}/migrate`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Migrate {
+    /// The hash of the machine, as deploying its flow gave it.
+    pub machine: String,
+    /// What happens to open operations that do not fit: `cut` or `again`; the run stays as it is if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<String>,
+}
+
+/// `POST /v1/runs/{id}/compatibility`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compatibility {
+    /// The canonical text of the machine; it need not be deployed.
+    pub machine: String,
+}
+
 /// `POST /v1/runs/{id}/fork`
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

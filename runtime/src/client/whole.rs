@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hyper::Method;
 use outlast_kernel::Json;
-use outlast_protocol::requests::{Fork, List};
+use outlast_protocol::requests::{Compatibility, Fork, List, Migrate};
 use outlast_protocol::run::RunView;
 use serde_json::json;
 
@@ -27,6 +27,22 @@ impl Client {
     /// [`outlast_protocol::Code::NotFound`].
     pub async fn tree(&self, run: &str) -> Called<List<RunView>> {
         self.get(path(run, "/tree")?).await
+    }
+
+    /// Migrates a run to a deployed machine, or returns why it cannot be now.
+    ///
+    /// # Errors
+    /// [`outlast_protocol::Code::NotFound`], [`outlast_protocol::Code::Invalid`].
+    pub async fn migrate(&self, run: &str, request: &Migrate) -> Called<Json> {
+        self.post(path(run, "/migrate")?, request).await
+    }
+
+    /// Returns whether a run could go on with a machine.
+    ///
+    /// # Errors
+    /// [`outlast_protocol::Code::NotFound`], [`outlast_protocol::Code::Invalid`].
+    pub async fn compatibility(&self, run: &str, request: &Compatibility) -> Called<Json> {
+        self.post(path(run, "/compatibility")?, request).await
     }
 
     /// Returns a page of the records of a run.

@@ -10,8 +10,8 @@ use outlast_dsl::machine::Machine;
 use outlast_kernel::event::{Event, EventKind};
 use outlast_kernel::ids::{Millis, OpId, RunId, Seq};
 use outlast_kernel::input::{Input, Refusal};
-use outlast_kernel::operation::Outcome;
-use outlast_kernel::{Json, State};
+use outlast_kernel::operation::{Effects, Outcome};
+use outlast_kernel::{Diverged, Json, State};
 use outlast_protocol::run::Frame;
 
 use super::frames::Fold;
@@ -122,11 +122,27 @@ impl Draft {
         Ok(last)
     }
 
+    /// Appends the event by which the run goes on with another machine.
+    ///
+    /// # Errors
+    /// [`Failure::Broken`].
+    pub(crate) fn migrate(&mut self, kind: EventKind, machine: &Arc<Machine>) -> Result<Seq, Failure> {
+        self.append_by(kind, |fold, event| fold.migrate(event, machine))
+    }
+
     fn append(&mut self, kind: EventKind) -> Result<Seq, Failure> {
+        self.append_by(kind, Fold::apply)
+    }
+
+    fn append_by(
+        &mut self,
+        kind: EventKind,
+        apply: impl FnOnce(&mut Fold, &Event) -> Result<(Effects, Vec<Frame>), Diverged>,
+    ) -> Result<Seq, Failure> {
         let state = &self.fold.state;
         let event = Event { n: state.last().next(), time: self.at, digest: state.digest(), kind };
         let fold = &mut self.fold;
-        let applied = catch_unwind(AssertUnwindSafe(|| fold.apply(&event)));
+        let applied = catch_unwind(AssertUnwindSafe(|| apply(fold, &event)));
         let (_, frames) = applied
             .map_err(|panic| Failure::Broken(panic_text(&*panic)))?
             .map_err(|diverged| Failure::Broken(diverged.to_string()))?;

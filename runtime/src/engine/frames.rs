@@ -4,7 +4,9 @@
 //! resumed anywhere: emits of event n have their own index k, what else n shows comes after them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use outlast_dsl::machine::Machine;
 use outlast_kernel::Json;
 use outlast_kernel::event::{Event, EventKind};
 use outlast_kernel::ids::{OpId, RunId, Seq};
@@ -52,20 +54,39 @@ impl Fold {
         (Fold::of(run, state), frames)
     }
 
+    /// Applies an event by which the run goes on with another machine, and returns what watchers are shown of it.
+    ///
+    /// # Errors
+    /// [`Diverged`] if the event cannot follow, or the machine is another one; nothing is changed.
+    pub(crate) fn migrate(
+        &mut self,
+        event: &Event,
+        machine: &Arc<Machine>,
+    ) -> Result<(Effects, Vec<Frame>), Diverged> {
+        let effects = self.state.apply_migrated(event, machine)?;
+        let frames = self.shown(event, &effects);
+        Ok((effects, frames))
+    }
+
     /// Applies an event and returns what watchers are shown of it.
     ///
     /// # Errors
     /// [`Diverged`] if the event cannot follow; nothing is changed.
     pub(crate) fn apply(&mut self, event: &Event) -> Result<(Effects, Vec<Frame>), Diverged> {
         let effects = self.state.apply(event)?;
-        let frames = frames(&self.run, &self.state, event, &effects, &self.asked);
+        let frames = self.shown(event, &effects);
+        Ok((effects, frames))
+    }
+
+    fn shown(&mut self, event: &Event, effects: &Effects) -> Vec<Frame> {
+        let frames = frames(&self.run, &self.state, event, effects, &self.asked);
         self.asked.retain(|op| self.state.operation(*op).is_some());
         for op in &effects.opened {
             if self.state.operation(*op).is_some_and(is_question) {
                 self.asked.insert(*op);
             }
         }
-        Ok((effects, frames))
+        frames
     }
 }
 

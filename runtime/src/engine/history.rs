@@ -179,7 +179,31 @@ pub(crate) fn apply(
     if matches!(event.kind, EventKind::Forked { .. }) {
         fold.state = fold.state.for_fork(owner.clone());
     }
-    let (effects, frames) = fold.apply(event).map_err(diverged)?;
+    let applied = match &event.kind {
+        EventKind::Migrated(migrated) => fold.migrate(event, &machine(&migrated.to)?),
+        EventKind::Started(_)
+        | EventKind::Forked { .. }
+        | EventKind::Configured { .. }
+        | EventKind::Done { .. }
+        | EventKind::Failed { .. }
+        | EventKind::Begun { .. }
+        | EventKind::Lost { .. }
+        | EventKind::Void { .. }
+        | EventKind::Handle { .. }
+        | EventKind::Settled { .. }
+        | EventKind::Released { .. }
+        | EventKind::TimerFired { .. }
+        | EventKind::Message { .. }
+        | EventKind::Withdrawn { .. }
+        | EventKind::Closed
+        | EventKind::Answered { .. }
+        | EventKind::Spawned { .. }
+        | EventKind::ChildEnded { .. }
+        | EventKind::Delivered { .. }
+        | EventKind::Cancelled { .. }
+        | EventKind::Terminated { .. } => fold.apply(event),
+    };
+    let (effects, frames) = applied.map_err(diverged)?;
     Ok((fold, effects, frames))
 }
 

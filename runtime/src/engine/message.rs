@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::dispatch::{InHand, Lane, WorkId};
 use super::forks::ForkRun;
 use super::parcel::Parcel;
+use super::shard::{MigrateRun, Migration};
 use super::token::Claim;
 use super::transfer::BringRun;
 use super::waiting::Motion;
@@ -29,6 +30,8 @@ pub(crate) enum Message {
     Fork(Box<ForkRun>, Reply<(RunView, bool)>),
     /// Keep a run that was carried here, or find it.
     Bring(Box<BringRun>, Reply<(RunView, bool)>),
+    /// Let a run go on with another machine, or say why not.
+    Migrate(Box<MigrateRun>, Reply<Migration>),
     /// Take inputs together: all of them or none. The answer is the number of the last one's event.
     Inputs(RunId, Vec<Input>, Reply<Seq>),
     /// Show a run.
@@ -151,6 +154,8 @@ pub(crate) enum Consequence {
     Changed(Seq),
     /// An input was accepted, or refused because of what may not be durable yet.
     Accepted(Reply<Seq>, Result<Seq, ApiError>),
+    /// A run was migrated, or was not.
+    Migrated(Reply<Migration>, Result<Migration, ApiError>),
     /// A run was started or found.
     Started(Reply<(RunView, bool)>, Box<Result<(RunView, bool), ApiError>>),
     /// It is said whether a message was taken.

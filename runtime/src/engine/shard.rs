@@ -8,6 +8,7 @@ mod bringing;
 mod forking;
 mod intake;
 mod memory;
+mod migrating;
 mod news;
 mod release;
 mod reports;
@@ -30,6 +31,8 @@ use super::timers::Timers;
 use super::watchers::Watchers;
 use crate::limits;
 use reports::Remembered;
+
+pub(crate) use migrating::{MigrateRun, Migration};
 
 /// One of the loops that share the runs.
 pub(crate) struct Shard {
@@ -148,6 +151,7 @@ impl Shard {
             Message::Start(start, reply) => self.start(*start, reply),
             Message::Fork(fork, reply) => self.fork(*fork, reply),
             Message::Bring(brought, reply) => self.bring(*brought, reply),
+            Message::Migrate(migrate, reply) => self.migrate(&migrate, reply),
             Message::Inputs(run, inputs, reply) => self.inputs(&run, &inputs, reply),
             Message::Look(run, reply) => self.look(&run, reply),
             Message::Unread(run, id, reply) => self.unread(&run, &id, reply),

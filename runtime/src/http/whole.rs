@@ -18,7 +18,7 @@ use super::parts::{Params, Run};
 use super::runs::started;
 use super::{App, Fault, Shared, body};
 use crate::api::Started;
-use crate::limits::IMPORT_BYTES_MAX;
+use crate::limits::{IMPORT_BYTES_MAX, REPORT_BYTES_MAX};
 
 /// The query of pages.
 #[derive(Deserialize)]
@@ -34,6 +34,26 @@ pub(super) async fn export(
     Params(from): Params<From>,
 ) -> Result<Json<List<Value>>, Fault> {
     Ok(Json(app.served.engine.export(run.as_str(), from.cursor).await?))
+}
+
+/// `POST /v1/runs/{id}/migrate`
+pub(super) async fn migrate(
+    State(app): Shared,
+    Run(run): Run,
+    request: Request,
+) -> Result<Json<Value>, Fault> {
+    let request = body::json(request).await?;
+    Ok(Json(app.served.engine.migrate(run.as_str(), request, app.access.principal()).await?))
+}
+
+/// `POST /v1/runs/{id}/compatibility`
+pub(super) async fn compatibility(
+    State(app): Shared,
+    Run(run): Run,
+    request: Request,
+) -> Result<Json<Value>, Fault> {
+    let request = body::json_up_to(request, REPORT_BYTES_MAX).await?;
+    Ok(Json(app.served.engine.compatibility(run.as_str(), request).await?))
 }
 
 /// `POST /v1/import`: keeps a run with all its events. Only for the owner: whoever may say what has happened may say anything.

@@ -8,6 +8,7 @@ mod durability;
 mod forks;
 mod leases;
 mod load;
+mod migrating;
 mod people;
 mod spawned;
 mod transfer;

@@ -80,6 +80,7 @@ impl Shard {
             Consequence::Frames(frames) => self.watchers.send(run, &frames),
             Consequence::Changed(n) => self.watchers.tell_changed(run, n),
             Consequence::Accepted(reply, answer) => drop(reply.send(answer)),
+            Consequence::Migrated(reply, answer) => drop(reply.send(answer)),
             Consequence::Started(reply, answer) => drop(reply.send(*answer)),
             Consequence::Look(reply, look) => drop(reply.send(Ok(*look))),
             Consequence::Unread(reply, answer) => drop(reply.send(answer)),
@@ -111,6 +112,7 @@ impl Shard {
                 self.ctx.post.send(sender.run.clone(), Message::Undelivered(sender));
             }
             Consequence::Accepted(reply, _) => drop(reply.send(Err(error))),
+            Consequence::Migrated(reply, _) => drop(reply.send(Err(error))),
             Consequence::Started(reply, _) => drop(reply.send(Err(error))),
             Consequence::Look(reply, _) => drop(reply.send(Err(error))),
             Consequence::Unread(reply, _) => drop(reply.send(Err(error))),
