@@ -78,10 +78,12 @@ mod tests {
         let large = json!("x".repeat(RPC_OUT_BYTES_MAX as usize));
         out.send(&large).await;
         let next = json!(1);
-        let mut waits = std::pin::pin!(out.send(&next));
-        assert!(tokio::time::timeout(Duration::ZERO, &mut waits).await.is_err(), "there is no room yet");
-        go.send(()).unwrap();
-        waits.await;
+        {
+            let mut waits = std::pin::pin!(out.send(&next));
+            assert!(tokio::time::timeout(Duration::ZERO, &mut waits).await.is_err(), "there is no room yet");
+            go.send(()).unwrap();
+            waits.await;
+        }
         go.send(()).unwrap();
         drop((out, go));
         ended.await.unwrap().unwrap();
