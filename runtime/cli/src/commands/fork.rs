@@ -180,7 +180,7 @@ mod tests {
             .iter()
             .map(|line| {
                 line.split_whitespace()
-                    .filter(|word| !"F waiting 3 t S".contains(word))
+                    .filter(|word| !["F", "waiting", "3", "t", "S"].contains(word))
                     .collect::<Vec<_>>()
                     .join(" ")
             })
