@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Names a run: 1 to 128 characters of `[A-Za-z0-9._~-]`, compared by bytes.
+/// Names a run: 1 to 128 characters of `[A-Za-z0-9._~-]`, compared by bytes. The run of a schedule is named by the schedule and the
+/// minute for which it is due, as in `nightly@2027-03-14T02:30Z`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(Arc<str>);
@@ -30,8 +31,9 @@ impl RunId {
     /// [`InvalidRunId`] if the text is empty, too long, only dots, or has another character.
     pub fn new(text: &str) -> Result<RunId, InvalidRunId> {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '~' | '-');
-        let only_dots = text.chars().all(|c| c == '.');
-        if only_dots || text.len() > Self::LENGTH_MAX || !text.chars().all(fits) {
+        let plain = schedule_of(text).unwrap_or(text);
+        let only_dots = plain.chars().all(|c| c == '.');
+        if only_dots || text.len() > Self::LENGTH_MAX || !plain.chars().all(fits) {
             return Err(InvalidRunId { text: text.chars().take(40).collect() });
         }
         Ok(RunId(text.into()))
@@ -42,6 +44,17 @@ impl RunId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Returns what stands before a due time, if the text ends with one.
+fn schedule_of(text: &str) -> Option<&str> {
+    const FORM: &[u8] = b"@0000-00-00t00:00z";
+    let (name, due) = text.as_bytes().split_at_checked(text.len().checked_sub(FORM.len())?)?;
+    let fits = |(byte, form): (&u8, &u8)| match form {
+        b'0' => byte.is_ascii_digit(),
+        form => byte.to_ascii_lowercase() == *form,
+    };
+    if due.iter().zip(FORM).all(fits) { text.get(..name.len()) } else { None }
 }
 
 impl TryFrom<String> for RunId {
@@ -141,5 +154,28 @@ impl Millis {
     #[must_use]
     pub const fn plus(self, ms: u64) -> Millis {
         Millis(self.0.saturating_add_unsigned(ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_schedules_are_named_by_their_minute() {
+        for (text, fits) in [
+            ("nightly@2027-03-14T02:30Z", true),
+            ("nightly@2027-03-14t02:30z", true),
+            ("@2027-03-14T02:30Z", false),
+            ("..@2027-03-14T02:30Z", false),
+            ("a@b@2027-03-14T02:30Z", false),
+            ("nightly@2027-03-14T02:30", false),
+            ("nightly@2027-03-14T02:30:00Z", false),
+            ("nightly@", false),
+            ("a:b", false),
+            ("ü@2027-03-14T02:30Z", false),
+        ] {
+            assert_eq!(RunId::new(text).is_ok(), fits, "{text}");
+        }
     }
 }

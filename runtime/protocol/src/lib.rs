@@ -6,6 +6,7 @@
 pub mod error;
 pub mod requests;
 pub mod run;
+pub mod schedule;
 pub mod worker;
 
 pub use error::{ApiError, Code};

@@ -15,6 +15,7 @@ use outlast_store::{Filter, Status};
 use serde_json::json;
 
 use super::Engine;
+use super::core::Core;
 use super::errors::{self, run_id};
 use super::frames::emit_json;
 use super::history::each_after;
@@ -23,13 +24,14 @@ use super::waiting::Motion;
 use super::watch::Watch;
 use crate::limits;
 
-impl Engine {
-    /// Starts a run, or finds the one that the same request started before (`true`).
-    ///
-    /// # Errors
-    /// [`Code::Invalid`], [`Code::NotFound`] (flow), [`Code::Conflict`], [`Code::DiskFull`].
-    pub async fn start(&self, request: requests::Start, by: &str) -> Result<(RunView, bool), ApiError> {
-        let ctx = &self.core.ctx;
+impl Core {
+    /// As [`Engine::start`].
+    pub(crate) async fn start(
+        &self,
+        request: requests::Start,
+        by: &str,
+    ) -> Result<(RunView, bool), ApiError> {
+        let ctx = &self.ctx;
         let run = match &request.id {
             Some(id) => run_id(id)?,
             None => run_id(&ctx.random.id(ctx.clock.now()))?,
@@ -64,7 +66,17 @@ impl Engine {
             seed: ctx.random.number(),
             messages: request.messages.into_iter().map(|message| message_input(message, by)).collect(),
         };
-        self.core.ask(&run, |reply| Message::Start(Box::new(start), reply)).await
+        self.ask(&run, |reply| Message::Start(Box::new(start), reply)).await
+    }
+}
+
+impl Engine {
+    /// Starts a run, or finds the one that the same request started before (`true`).
+    ///
+    /// # Errors
+    /// [`Code::Invalid`], [`Code::NotFound`] (flow), [`Code::Conflict`], [`Code::DiskFull`].
+    pub async fn start(&self, request: requests::Start, by: &str) -> Result<(RunView, bool), ApiError> {
+        self.core.start(request, by).await
     }
 
     /// Returns a run.

@@ -148,4 +148,6 @@ pub enum Table {
     Profile,
     /// The engine's own settings: keys, epoch.
     Setting,
+    /// Schedules by name.
+    Schedule,
 }

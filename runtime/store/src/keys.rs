@@ -168,6 +168,7 @@ const fn table_byte(table: Table) -> u8 {
         Table::Session => 4,
         Table::Profile => 5,
         Table::Setting => 6,
+        Table::Schedule => 7,
     }
 }
 
