@@ -7,6 +7,7 @@ use std::time::Duration;
 use outlast_kernel::Json;
 use outlast_protocol::requests::{Deploy, FlowView, List, Send, Start};
 use outlast_protocol::run::RunView;
+use outlast_protocol::schedule::{KeptSchedule, Schedule};
 use outlast_protocol::{ApiError, Code};
 use outlast_store::{Filter, Status};
 use serde::{Deserialize, Serialize};
@@ -87,19 +88,26 @@ impl<'a> Api<'a> {
 
     /// Starts a run, or finds it.
     pub(crate) async fn start(self, mut start: Start) -> Result<Started, ApiError> {
-        self.fill_in(&mut start);
+        start.profile = start.profile.take().or_else(|| self.profile_of(&start.flow));
         let (run, existing) = self.engine().start(start, self.by).await?;
         Ok(Started { run, existing })
     }
 
-    /// Names the environment of a start that names none: that of the flow if the server's own model is scripted, since a flow's script
-    /// fits it better; else the server's own.
-    pub(crate) fn fill_in(self, start: &mut Start) {
-        if start.profile.is_none() {
-            let of_flow = self.engine().flow(&start.flow).and_then(|flow| flow.profile);
-            let of_flow = of_flow.filter(|_| self.served.scripted);
-            start.profile = of_flow.or_else(|| self.served.profile.clone());
-        }
+    /// Returns the environment of runs of a flow that name none: that of the flow if the server's own model is scripted, since a
+    /// flow's script fits it better; else the server's own.
+    fn profile_of(self, flow: &str) -> Option<String> {
+        let of_flow = self.engine().flow(flow).and_then(|flow| flow.profile);
+        of_flow.filter(|_| self.served.scripted).or_else(|| self.served.profile.clone())
+    }
+
+    /// Keeps a schedule, in the environment that its runs would have now.
+    pub(crate) async fn put_schedule(
+        self,
+        name: &str,
+        mut schedule: Schedule,
+    ) -> Result<KeptSchedule, ApiError> {
+        schedule.profile = schedule.profile.take().or_else(|| self.profile_of(&schedule.flow));
+        self.engine().put_schedule(name, schedule).await
     }
 
     /// Lists runs.

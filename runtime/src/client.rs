@@ -5,6 +5,7 @@
 
 mod connect;
 mod follow;
+mod schedules;
 mod whole;
 
 use std::time::Duration;

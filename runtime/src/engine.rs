@@ -24,6 +24,7 @@ mod options;
 mod outbox;
 mod parcel;
 mod runs;
+mod schedules;
 mod session;
 mod shard;
 mod timers;
@@ -56,6 +57,7 @@ use core::Core;
 use dispatch::Dispatch;
 use flows::Flows;
 use message::Message;
+use schedules::Schedules;
 use shard::Shard;
 
 pub use clock::{Clock, ManualClock, Sleep, SystemClock};
@@ -72,6 +74,7 @@ pub struct Engine {
 
 struct Inner {
     committer: Committer,
+    schedules: mpsc::Sender<schedules::Ask>,
     tasks: Mutex<JoinSet<()>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -128,7 +131,10 @@ impl Engine {
         tasks.spawn(Arc::clone(&core).carry(letters));
         tasks.spawn(Arc::clone(&core).watch_deadlines());
         tasks.spawn(Arc::clone(&core).recover());
-        let inner = Inner { committer, tasks: Mutex::new(tasks), thread: Mutex::new(Some(thread)) };
+        let (schedules, asks) = mpsc::channel(limits::SCHEDULE_ASKS);
+        tasks.spawn(Schedules::open(Arc::clone(&core))?.run(asks));
+        let inner =
+            Inner { committer, schedules, tasks: Mutex::new(tasks), thread: Mutex::new(Some(thread)) };
         Ok(Engine { core, inner: Arc::new(inner) })
     }
 

@@ -12,6 +12,7 @@ mod health;
 mod parts;
 mod rpc;
 mod runs;
+mod schedules;
 mod server;
 mod stream;
 mod whole;
@@ -75,6 +76,11 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/runs/{id}/way", get(runs::way))
         .route("/v1/runs/{id}/events", get(runs::events))
         .route("/v1/runs/{id}/stream", get(stream::stream))
+        .route("/v1/schedules", get(schedules::list))
+        .route("/v1/schedules/{name}", get(schedules::get).put(schedules::put).delete(schedules::remove))
+        .route("/v1/schedules/{name}/pause", post(schedules::pause))
+        .route("/v1/schedules/{name}/resume", post(schedules::resume))
+        .route("/v1/schedules/{name}/run-now", post(schedules::run_now))
         .route("/v1/rpc", post(rpc::call))
         .route("/v1/runs/{id}/migrate", post(whole::migrate))
         .route("/v1/runs/{id}/compatibility", post(whole::compatibility))

@@ -15,5 +15,6 @@ pub mod limits;
 mod lines;
 pub mod profile;
 pub mod rpc;
+pub mod schedule;
 mod socket;
 pub mod supervisor;

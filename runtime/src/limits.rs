@@ -242,3 +242,24 @@ pub const RPC_OUT_BYTES_MAX: u32 = 4 << 20;
 
 /// Milliseconds that requests in hand have for their answers after the client's input has ended.
 pub const RPC_LEAVE_MS_MAX: u64 = 2_000;
+
+/// Schedules of one store: each is looked at whenever one is due.
+pub const SCHEDULES_MAX: usize = 10_000;
+
+/// Characters of a schedule's name: the ids of its runs add a time to it.
+pub const SCHEDULE_NAME_CHARS_MAX: usize = 100;
+
+/// Milliseconds after which a due time counts as missed: a restart in between should not lose what is due in that minute.
+pub const SCHEDULE_LATE_MS: u64 = 30_000;
+
+/// Due times that wait for a run to end.
+pub const SCHEDULE_QUEUE_MAX: usize = 1_000;
+
+/// Notes about what was skipped that a schedule keeps.
+pub const SCHEDULE_SKIPPED_MAX: usize = 100;
+
+/// Due times to come that are shown.
+pub const SCHEDULE_NEXT: usize = 5;
+
+/// Questions about schedules that wait.
+pub const SCHEDULE_ASKS: usize = 64;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    act, batch, carry, chat, check, doctor, fork, graph, look, migrate, rpc, run, serve, worker,
+    act, batch, carry, chat, check, doctor, fork, graph, look, migrate, rpc, run, schedule, serve, worker,
 };
 
 /// Runs long agent tasks as durable state machines.
@@ -44,6 +44,8 @@ pub(crate) enum Command {
     Serve(serve::Arguments),
     /// Serve one program over stdin and stdout with JSON-RPC (RPC)
     Rpc(rpc::Arguments),
+    /// Start runs by the clock
+    Schedule(schedule::Arguments),
     /// List runs, newest first
     Runs(look::RunsArguments),
     /// Show a run
@@ -121,6 +123,15 @@ mod tests {
             ("serve a.flow --listen 127.0.0.1:0 --no-workers --token-env TOKEN", true),
             ("rpc", true),
             ("rpc a.flow", true),
+            ("schedule list", true),
+            (
+                "schedule add nightly a.flow:F --cron @daily --cron @hourly --time-zone Asia/Tokyo --overlap queue-all",
+                true,
+            ),
+            ("schedule add nightly --task x --cron @daily --catch-up all:3 --allow read", true),
+            ("schedule add nightly a.flow", false),
+            ("schedule run-now nightly", true),
+            ("schedule", false),
             ("runs --status waiting --flow Agent --json", true),
             ("show r-1 --json", true),
             ("events r-1", true),

@@ -12,6 +12,7 @@ pub(crate) mod look;
 pub(crate) mod migrate;
 pub(crate) mod rpc;
 pub(crate) mod run;
+pub(crate) mod schedule;
 pub(crate) mod serve;
 pub(crate) mod worker;
 
@@ -38,6 +39,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Run(arguments) => run::run(context, &arguments).await,
         Command::Batch(arguments) => batch::batch(context, &arguments).await,
         Command::Chat(arguments) => chat::chat(context, &arguments).await,
+        Command::Schedule(arguments) => schedule::schedule(context, &arguments).await,
         Command::Serve(arguments) => serve::serve(context, &arguments).await,
         Command::Rpc(arguments) => rpc::rpc(context, &arguments).await,
         Command::Runs(arguments) => look::runs(context, &arguments).await,

@@ -47,7 +47,9 @@ pub enum InvalidCron {
         found: usize,
     },
     /// A part of a field.
-    #[error("{text:?} does not fit the field {field}: numbers from {min} to {max}, ranges, steps and lists are expected")]
+    #[error(
+        "{text:?} does not fit the field {field}: numbers from {min} to {max}, ranges, steps and lists are expected"
+    )]
     Part {
         /// The part.
         text: String,
@@ -281,7 +283,11 @@ mod tests {
         assert_eq!(daily, ["2026-11-01T05:30:00Z", "2026-11-02T06:30:00Z"]);
         let quarters = first(&["*/15 * * * *"], "America/New_York", "2026-11-01T04:59:00Z", 9);
         assert_eq!(quarters[0], "2026-11-01T05:00:00Z");
-        assert_eq!(quarters[7..], ["2026-11-01T06:45:00Z", "2026-11-01T07:00:00Z"], "eight in the doubled hour");
+        assert_eq!(
+            quarters[7..],
+            ["2026-11-01T06:45:00Z", "2026-11-01T07:00:00Z"],
+            "eight in the doubled hour"
+        );
         // Half an hour back, at 2:00.
         let howe = first(&["45 1 * * *"], "Australia/Lord_Howe", "2027-04-03T12:00:00Z", 2);
         assert_eq!(howe, ["2027-04-03T14:45:00Z", "2027-04-04T15:15:00Z"]);
@@ -351,9 +357,9 @@ mod tests {
         let expected = ["09:05", "09:25", "09:45", "11:05"].map(|time| format!("2027-01-03T{time}:00Z"));
         assert_eq!(due, expected);
         assert_eq!(first(&["0 0 * * 7"], "UTC", from, 1), ["2027-01-03T00:00:00Z"]);
-        assert_eq!(first(&["@daily", "0 12 * * *", "0 0 2 * *"], "UTC", from, 2), [
-            "2027-01-01T12:00:00Z",
-            "2027-01-02T00:00:00Z"
-        ]);
+        assert_eq!(
+            first(&["@daily", "0 12 * * *", "0 0 2 * *"], "UTC", from, 2),
+            ["2027-01-01T12:00:00Z", "2027-01-02T00:00:00Z"]
+        );
     }
 }

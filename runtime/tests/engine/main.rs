@@ -10,6 +10,7 @@ mod leases;
 mod load;
 mod migrating;
 mod people;
+mod schedules;
 mod spawned;
 mod transfer;
 mod watching;

@@ -153,7 +153,15 @@ pub(super) fn empty_batch(place: &dyn Place) -> Result<(), StoreError> {
 }
 
 pub(super) fn records(place: &dyn Place) -> Result<(), StoreError> {
-    let tables = [Table::Machine, Table::Source, Table::Flow, Table::Session, Table::Profile, Table::Setting, Table::Schedule];
+    let tables = [
+        Table::Machine,
+        Table::Source,
+        Table::Flow,
+        Table::Session,
+        Table::Profile,
+        Table::Setting,
+        Table::Schedule,
+    ];
     let put = |table, key: &[u8], value: Option<&[u8]>| Put {
         table,
         key: key.to_vec(),
