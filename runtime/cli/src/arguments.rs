@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    act, batch, carry, chat, check, doctor, fork, graph, look, migrate, rpc, run, schedule, serve, worker,
+    act, batch, carry, chat, check, doctor, explain, fork, graph, look, migrate, rpc, run, schedule, serve,
+    worker,
 };
 
 /// Runs long agent tasks as durable state machines.
@@ -32,6 +33,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Check flow files and show everything that is wrong with them
     Check(check::Arguments),
+    /// Explain a code of the checker, or list all codes
+    Explain(explain::Arguments),
     /// Draw a flow as a diagram
     Graph(graph::Arguments),
     /// Run a flow to its end (batch)
@@ -103,7 +106,11 @@ mod tests {
     fn command_lines_of_the_contract_are_understood() {
         for (line, fits) in [
             ("check a.flow b.flow --json", true),
+            ("check a.flow --fix", true),
             ("check", false),
+            ("explain", true),
+            ("explain F0401 --json", true),
+            ("explain F0401 F0402", false),
             ("graph a.flow:Report --format mermaid", true),
             ("graph a.flow --format pdf", false),
             ("run", true),

@@ -6,6 +6,7 @@ pub(crate) mod carry;
 pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod doctor;
+pub(crate) mod explain;
 pub(crate) mod fork;
 pub(crate) mod graph;
 pub(crate) mod look;
@@ -35,6 +36,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
     let context = Context { data: cli.data.as_deref(), json: cli.json };
     match cli.command {
         Command::Check(arguments) => check::check(context, &arguments),
+        Command::Explain(arguments) => explain::explain(context, &arguments),
         Command::Graph(arguments) => graph::graph(context, &arguments).await,
         Command::Run(arguments) => run::run(context, &arguments).await,
         Command::Batch(arguments) => batch::batch(context, &arguments).await,

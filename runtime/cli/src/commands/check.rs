@@ -1,8 +1,14 @@
-//! `outlast check`: everything that is wrong with flow files, in one pass.
+//! `outlast check`: everything that is wrong with flow files, in one pass; with `--fix`, less of it afterwards.
+//!
+//! Leaves what is wrong and how it is mended to the language. Invariant: a file is replaced as a whole or not at all.
 
-use std::path::PathBuf;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use outlast_dsl::diag::FileId;
+use outlast_dsl::fix::{Change, fix};
+use serde_json::{Value, json};
 
 use super::Context;
 use crate::diagnostics::{self, Told};
@@ -16,14 +22,26 @@ pub(crate) struct Arguments {
     /// Flow files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+
+    /// Make the changes that are sure to be meant, and say which
+    #[arg(long)]
+    fix: bool,
 }
 
 /// Checks files; each is a program of its own.
 pub(crate) fn check(context: Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
-    let (mut errors, mut all, mut flows) = (0, Vec::new(), Vec::new());
+    let (mut errors, mut all, mut flows, mut changes) = (0, Vec::new(), Vec::new(), Vec::new());
     let told = if context.json { Told::Nothing } else { Told::All };
     for path in &arguments.files {
-        let file = FlowFile::read(path)?;
+        let mut file = FlowFile::read(path)?;
+        if arguments.fix {
+            for change in mend(path, &mut file)? {
+                match context.json {
+                    true => changes.push(as_json(&file.name, &change)),
+                    false => out::say(&told_change(&file.name, &change)),
+                }
+            }
+        }
         let checked = file.check();
         errors += diagnostics::tell(&checked.files, &checked.diagnostics, told);
         match diagnostics::as_json(&checked.files, &checked.diagnostics) {
@@ -38,7 +56,11 @@ pub(crate) fn check(context: Context<'_>, arguments: &Arguments) -> Result<Exit,
         );
     }
     if context.json {
-        out::json(&json!({ "ok": errors == 0, "diagnostics": all, "flows": flows }))?;
+        let mut report = json!({ "ok": errors == 0, "diagnostics": all, "flows": flows });
+        if arguments.fix {
+            report["changes"] = Value::from(changes);
+        }
+        out::json(&report)?;
     } else if errors == 0 && flows.is_empty() {
         out::say("ok, but there are no flows in it");
     } else if errors == 0 {
@@ -48,4 +70,64 @@ pub(crate) fn check(context: Context<'_>, arguments: &Arguments) -> Result<Exit,
         out::say(&format!("{errors} error{} found", if errors == 1 { "" } else { "s" }));
     }
     Ok(if errors == 0 { Exit::Done } else { Exit::Usage })
+}
+
+/// Mends a file with the fixes that are sure; returns what was changed.
+fn mend(path: &Path, file: &mut FlowFile) -> Result<Vec<Change>, Failure> {
+    let fixed = fix(&file.text, |text| {
+        let mut changed = file.clone();
+        text.clone_into(&mut changed.text);
+        let mut diagnostics = changed.check().diagnostics;
+        // Files that this one uses are mended when they are named.
+        diagnostics.retain(|one| one.file == FileId::default());
+        diagnostics
+    });
+    if fixed.text != file.text {
+        replace(path, &fixed.text)
+            .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
+        file.text = fixed.text;
+    }
+    Ok(fixed.changes)
+}
+
+/// Writes a new file beside the old one and puts it in its place.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    // A link stays a link: the file that it leads to is replaced.
+    let path = fs::canonicalize(path)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let fresh = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+    let written = write_new(&fresh, text, &fs::metadata(&path)?.permissions());
+    written.and_then(|()| fs::rename(&fresh, &path)).inspect_err(|_| {
+        // What went wrong is told; that the rest of it could not be removed helps nobody.
+        let _left = fs::remove_file(&fresh);
+    })
+}
+
+fn write_new(path: &Path, text: &str, permissions: &fs::Permissions) -> io::Result<()> {
+    let mut file = fs::File::create_new(path)?;
+    file.write_all(text.as_bytes())?;
+    file.set_permissions(permissions.clone())?;
+    file.sync_all()
+}
+
+fn told_change(name: &str, change: &Change) -> String {
+    let (old, new) = (out::tame(&change.old), out::tame(&change.new));
+    let what = match (old.is_empty(), new.is_empty()) {
+        (true, _) => format!("inserted `{new}`"),
+        (false, true) => format!("removed `{old}`"),
+        (false, false) => format!("replaced `{old}` by `{new}`"),
+    };
+    format!("{name}:{}:{}: fixed {}: {what}", change.at.line, change.at.column, change.code)
+}
+
+fn as_json(name: &str, change: &Change) -> Value {
+    json!({
+        "file": name,
+        "line": change.at.line,
+        "column": change.at.column,
+        "code": change.code,
+        "message": change.message,
+        "old": change.old,
+        "new": change.new,
+    })
 }

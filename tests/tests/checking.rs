@@ -1,0 +1,88 @@
+//! `outlast check --fix` and `outlast explain`: mistakes are mended where the meaning is sure, and explained everywhere.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use outlast_tests::world::World;
+use serde_json::{Value, json};
+
+const HABITS: &str = "fn f(a: bool, b: bool) -> bool = a && !b;\nfn g(message: text) -> text = mesage\n";
+const MENDED: &str = "fn f(a: bool, b: bool) -> bool = a and not b\nfn g(message: text) -> text = mesage\n";
+
+#[test]
+fn sure_fixes_are_made_and_said_and_the_rest_is_told() {
+    let world = World::new();
+    world.write("habits.flow", HABITS);
+    let path = world.work().join("habits.flow");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    symlink("habits.flow", world.work().join("link.flow")).unwrap();
+    let end = world.run(&["check", "--fix", "link.flow"]);
+    assert_eq!(end.code, Some(2), "a name is still unknown: {end:?}");
+    for told in [
+        "link.flow:1:36: fixed F0141: replaced `&&` by `and`",
+        "link.flow:1:39: fixed F0143",
+        "fixed F0150: removed `;`",
+        "did you mean `message`",
+        "1 error found",
+    ] {
+        assert!(end.stderr.contains(told), "nothing about {told}: {end:?}");
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), MENDED);
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    assert!(fs::symlink_metadata(world.work().join("link.flow")).unwrap().is_symlink());
+    let names: Vec<String> = fs::read_dir(world.work())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .filter(|name| name.contains("flow"))
+        .collect();
+    assert_eq!(names.len(), 2, "nothing else is left behind: {names:?}");
+
+    let again: Value =
+        serde_json::from_str(&world.run(&["check", "--fix", "habits.flow", "--json"]).stdout).unwrap();
+    assert_eq!((&again["ok"], &again["changes"]), (&json!(false), &json!([])));
+    let found = &again["diagnostics"][0];
+    assert_eq!((&found["code"], &found["severity"]), (&json!("F0201"), &json!("error")));
+    assert_eq!(
+        (&found["file"], &found["line"], &found["column"]),
+        (&json!("habits.flow"), &json!(2), &json!(31))
+    );
+    let start = found["span"]["start"].as_u64().unwrap();
+    assert_eq!(
+        found["suggestions"],
+        json!([{
+            "text": "replace `mesage` by `message`",
+            "safe": false,
+            "edits": [{ "start": start, "end": start + 6, "text": "message" }],
+        }])
+    );
+}
+
+#[test]
+fn without_fix_nothing_is_written() {
+    let world = World::new();
+    world.write("habits.flow", HABITS);
+    assert_eq!(world.run(&["check", "habits.flow"]).code, Some(2));
+    assert_eq!(fs::read_to_string(world.work().join("habits.flow")).unwrap(), HABITS);
+}
+
+#[test]
+fn every_code_can_be_explained() {
+    let world = World::new();
+    let one = world.run(&["explain", "F0141"]);
+    assert_eq!(one.code, Some(0), "{one:?}");
+    for told in ["F0141: and is written `and`", "Wrong:", "a && b", "Right:", "a and b"] {
+        assert!(one.stdout.contains(told), "nothing about {told}: {one:?}");
+    }
+    let all = world.run(&["explain"]);
+    assert!(
+        all.stdout.contains("F01xx: syntax") && all.stdout.contains("  F0401  unhandled outcome"),
+        "{all:?}"
+    );
+    let unknown = world.run(&["explain", "F0499"]);
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(2), ""), "{unknown:?}");
+    assert!(unknown.stderr.contains("there is no code F0499"), "{unknown:?}");
+    let machine: Value = serde_json::from_str(&world.run(&["explain", "F0141", "--json"]).stdout).unwrap();
+    assert_eq!(machine["code"], "F0141");
+}
