@@ -30,6 +30,7 @@ use crate::machine::link::{Program, link};
 use crate::machine::{Catalogue, FlowIx, Machine};
 use crate::places::Places;
 use damage::Damage;
+use crate::test_case::TestCase;
 use declare::Texts;
 use load::{EDITION, Loaded, load};
 use notes::Notes;
@@ -44,6 +45,8 @@ pub struct Checked {
     pub files: Vec<SourceFile>,
     /// What is to be said; the number of a file is its position in `files`.
     pub diagnostics: Vec<Diagnostic>,
+    /// The tests of the given files in the order of the text; none if there is an error.
+    pub tests: Vec<TestCase>,
 }
 
 /// A flow that is ready to run.
@@ -84,21 +87,28 @@ pub(crate) fn noted(
     signatures::fill(&texts, &mut tables, &mut out);
     imports::unused(&loaded, &tables, &mut out);
     let mut book = PlaceBook::default();
-    let program = lower(&texts, &tables, catalogues, &mut book, &mut out);
+    let (program, drafts) = lower(&texts, &tables, catalogues, &mut book, &mut out);
     if let Some(damage) = damage {
         // A broken tree has holes, and what follows from them is not worth reading.
         let rest = out.split_off(of_the_syntax);
         out.extend(rest.into_iter().filter(|one| damage.spares(one)));
     }
-    let mut flows = Vec::new();
+    let (mut flows, mut tests) = (Vec::new(), Vec::new());
     if !out.iter().any(Diagnostic::is_error) {
         flows = link_all(&loaded, &texts, &tables, &program, &book, &mut out);
+        let given = drafts.into_iter().filter(|draft| (draft.file.0 as usize) < loaded.given);
+        tests = given.map(|draft| draft.linked(&program, EDITION)).collect();
     }
     imports::suggest(&loaded, &mut out);
-    (finished(flows, loaded, out), tables)
+    (finished(flows, tests, loaded, out), tables)
 }
 
-fn finished(mut flows: Vec<CheckedFlow>, loaded: Loaded, mut diagnostics: Vec<Diagnostic>) -> Checked {
+fn finished(
+    mut flows: Vec<CheckedFlow>,
+    mut tests: Vec<TestCase>,
+    loaded: Loaded,
+    mut diagnostics: Vec<Diagnostic>,
+) -> Checked {
     sort(&mut diagnostics);
     // What belongs to every variant of a union is looked at once for each of them.
     diagnostics.dedup();
@@ -109,8 +119,9 @@ fn finished(mut flows: Vec<CheckedFlow>, loaded: Loaded, mut diagnostics: Vec<Di
     });
     if diagnostics.iter().any(Diagnostic::is_error) {
         flows.clear();
+        tests.clear();
     }
-    Checked { flows, files: loaded.files, diagnostics }
+    Checked { flows, files: loaded.files, diagnostics, tests }
 }
 
 fn number(at: usize) -> u32 {
@@ -123,7 +134,7 @@ fn lower(
     catalogues: Vec<Catalogue>,
     book: &mut PlaceBook,
     out: &mut Vec<Diagnostic>,
-) -> Program {
+) -> (Program, Vec<tests::Draft>) {
     let mut program = Program { catalogues, ..Program::default() };
     defs::types(tables, &mut program, out);
     defs::functions(texts, tables, &mut program, out);
@@ -139,8 +150,8 @@ fn lower(
     }
     migrations::migrations(texts, tables, &mut program, &contexts, book, out);
     analyses::check(texts, tables, &program, book, &clean, out);
-    tests::tests(texts, tables, &contexts, out);
-    program
+    let drafts = tests::tests(texts, tables, &contexts, &mut program, out);
+    (program, drafts)
 }
 
 /// The machines of the flows of the given files.

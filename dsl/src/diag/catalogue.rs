@@ -2,7 +2,8 @@
 //!
 //! Leaves reporting to the parts of the crate; each area has a file of constants and entries here:
 //! F01xx syntax, F02xx names, F03xx types, F04xx structure of flows, F05xx effects, F06xx deadlines, retries and
-//! cost, F07xx regions, other runs, doubts and migrations. Invariant: codes are unique and every constant has an entry.
+//! cost, F07xx regions, other runs, doubts and migrations, F08xx tests. Invariant: codes are unique and every constant has
+//! an entry.
 
 pub mod beside;
 pub mod deadlines;
@@ -10,6 +11,7 @@ pub mod effects;
 pub mod flows;
 pub mod names;
 pub mod syntax;
+pub mod tests;
 pub mod types;
 
 use super::Code;
@@ -34,6 +36,7 @@ const AREAS: &[(&str, &[Entry])] = &[
     ("F05xx: activities and effects", effects::ENTRIES),
     ("F06xx: deadlines, retries and cost", deadlines::ENTRIES),
     ("F07xx: regions, other runs, doubts and migrations", beside::ENTRIES),
+    ("F08xx: tests", tests::ENTRIES),
 ];
 
 /// The areas with their titles, and their entries in the order of the codes.
@@ -52,7 +55,7 @@ pub fn find(code: Code) -> Option<&'static Entry> {
 }
 
 #[cfg(test)]
-mod tests {
+mod every_entry {
     use super::*;
 
     #[test]

@@ -4,6 +4,7 @@
 //! in which order, so a declaration that is moved, or that the flow does not use, does not change the machine.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::refs::{self, Ref};
 use super::{
@@ -81,6 +82,16 @@ impl Linker {
 
 /// Returns the machine of the flow at `root`, and which flow of the program each of its flows is.
 pub(crate) fn link(program: &Program, edition: u32, root: FlowIx) -> (Machine, Vec<FlowIx>) {
+    link_with(program, edition, root, 0..0)
+}
+
+/// Like [`link`], with some functions, which come before those that the flow uses.
+pub(crate) fn link_with(
+    program: &Program,
+    edition: u32,
+    root: FlowIx,
+    functions: Range<u32>,
+) -> (Machine, Vec<FlowIx>) {
     let mut machine = Machine {
         format: FORMAT,
         edition,
@@ -95,6 +106,9 @@ pub(crate) fn link(program: &Program, edition: u32, root: FlowIx) -> (Machine, V
     let mut linker = Linker::default();
     let mut first = root;
     linker.rename(Ref::Flow(&mut first));
+    for at in functions {
+        linker.rename(Ref::Function(&mut FunctionIx(at)));
+    }
     // First in, first out: each table fills in the order of its numbers.
     let mut next = 0;
     while let Some(pending) = linker.pending.get(next).copied() {

@@ -8,6 +8,7 @@ mod decide;
 mod eval;
 mod event_json;
 mod fault;
+mod functions;
 mod migrate;
 mod program;
 mod state;
@@ -23,6 +24,7 @@ pub mod value;
 
 pub use check::check_input;
 pub use fault::Fault;
+pub use functions::Functions;
 pub use migrate::Compatibility;
 pub use state::{ChildStart, Diverged, Snapshot, SnapshotError, State};
 

@@ -1,5 +1,6 @@
 //! Operations: what a machine has open, as the engine and people see it. All of it is derived from events.
 
+use outlast_dsl::machine::{FlowIx, StateIx};
 use serde::{Deserialize, Serialize};
 
 use crate::Json;
@@ -233,10 +234,45 @@ pub struct Effects {
     pub emits: Vec<Emit>,
     /// States that were entered, as paths.
     pub entered: Vec<String>,
+    /// Arrows that were taken, those of limits and timers too.
+    pub taken: Vec<Taken>,
     /// Ids of messages that were taken by an arrow or discarded, unread before or just arrived.
     pub handled: Vec<String>,
     /// Whether the run ended with this event.
     pub ended: bool,
+}
+
+/// An arrow that was taken, by its place in the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Taken {
+    /// The flow.
+    pub flow: FlowIx,
+    /// The state; none for an arrow or limit of the flow itself.
+    pub state: Option<StateIx>,
+    /// Which arrow.
+    pub way: Way,
+}
+
+/// An arrow among those of its kind, by position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// `on …`.
+    Arrow(u32),
+    /// `after`, `at`, `every`.
+    Timer(u32),
+    /// The way out of a limit.
+    Limit(u32),
+}
+
+impl std::fmt::Display for Way {
+    /// Writes it as the source map names it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Way::Arrow(at) => write!(f, "arrow {at}"),
+            Way::Timer(at) => write!(f, "timer {at}"),
+            Way::Limit(at) => write!(f, "limit {at}"),
+        }
+    }
 }
 
 /// Why a run is blocked: a fault of the machine. Derived, so replay blocks at the same event.

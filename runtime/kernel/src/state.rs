@@ -340,6 +340,14 @@ impl State {
         path
     }
 
+    /// Returns a data field of the run's own flow; none once the flow has ended.
+    #[must_use]
+    pub fn data(&self, name: &str) -> Option<Json> {
+        let NodeKind::Flow(flow) = &self.core.nodes.get(&self.core.root?)?.kind else { return None };
+        let at = self.program.flow(flow.flow).data.iter().position(|data| data.name == name)?;
+        flow.data.get(at).map(value_to_json)
+    }
+
     /// Says whether an active state would take a message of this type at once.
     #[must_use]
     pub fn listens(&self, message: &str) -> bool {

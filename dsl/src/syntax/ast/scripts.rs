@@ -3,8 +3,8 @@
 //! Leaves running them to the test runner. Invariant: steps come in the order of the text.
 
 use super::{
-    ArgList, Ast, AstNode, Construct, DurLiteral, Expr, Init, InitList, IntLiteral, NameRef, StringExpr,
-    SyntaxKind, SyntaxNode, child, child_after, children, has_word, nth_child,
+    ArgList, Ast, AstNode, Construct, DurLiteral, Expr, Init, InitList, IntLiteral, Name, NameRef, StringExpr,
+    SyntaxKind, SyntaxNode, child, child_after, child_after_kind, children, has_word, nth_child, token,
 };
 
 /// `test "…" { … }`.
@@ -29,6 +29,10 @@ pub type StepAdvance = Ast<{ SyntaxKind::StepAdvance as u16 }>;
 pub type StepCrash = Ast<{ SyntaxKind::StepCrash as u16 }>;
 /// `lose worker`.
 pub type StepLose = Ast<{ SyntaxKind::StepLose as u16 }>;
+/// `settle a as …`.
+pub type StepSettle = Ast<{ SyntaxKind::StepSettle as u16 }>;
+/// `release a`.
+pub type StepRelease = Ast<{ SyntaxKind::StepRelease as u16 }>;
 /// `expect …`.
 pub type StepExpect = Ast<{ SyntaxKind::StepExpect as u16 }>;
 /// What a stub gives.
@@ -50,6 +54,8 @@ pub enum Step {
     Advance(StepAdvance),
     Crash(StepCrash),
     LoseWorker(StepLose),
+    Settle(StepSettle),
+    Release(StepRelease),
     Expect(StepExpect),
 }
 
@@ -66,6 +72,8 @@ impl AstNode for Step {
             SyntaxKind::StepAdvance => StepAdvance::cast(node).map(Self::Advance),
             SyntaxKind::StepCrash => StepCrash::cast(node).map(Self::Crash),
             SyntaxKind::StepLose => StepLose::cast(node).map(Self::LoseWorker),
+            SyntaxKind::StepSettle => StepSettle::cast(node).map(Self::Settle),
+            SyntaxKind::StepRelease => StepRelease::cast(node).map(Self::Release),
             SyntaxKind::StepExpect => StepExpect::cast(node).map(Self::Expect),
             _ => None,
         }
@@ -83,6 +91,8 @@ impl AstNode for Step {
             Self::Advance(node) => node.syntax(),
             Self::Crash(node) => node.syntax(),
             Self::LoseWorker(node) => node.syntax(),
+            Self::Settle(node) => node.syntax(),
+            Self::Release(node) => node.syntax(),
             Self::Expect(node) => node.syntax(),
         }
     }
@@ -118,6 +128,21 @@ impl StepStub {
         child(self)
     }
 
+    /// The names of the arguments, if it looks at them.
+    pub fn params(&self) -> impl Iterator<Item = Name> + use<> {
+        children(self)
+    }
+
+    /// Which calls it answers; all if left out.
+    pub fn guard(&self) -> Option<Expr> {
+        child_after(self, "if")
+    }
+
+    /// Whether its replies stand in brackets: each is used once.
+    pub fn is_list(&self) -> bool {
+        token(self, SyntaxKind::LBrack).is_some()
+    }
+
     /// What its attempts give, one after the other.
     pub fn replies(&self) -> impl Iterator<Item = ReplyNode> + use<> {
         children(self)
@@ -129,8 +154,10 @@ impl StepStub {
 pub enum Reply {
     /// A result.
     Value(Expr),
-    /// An error.
+    /// A declared error.
     Fail(Option<Construct>),
+    /// A failure that is not declared, with its text.
+    FailText(StringExpr),
     /// No report in time.
     Timeout,
     /// No report, and nobody knows.
@@ -141,14 +168,41 @@ impl ReplyNode {
     /// Which it is; nothing if the text does not say.
     pub fn reply(&self) -> Option<Reply> {
         if has_word(self, "fail") {
-            Some(Reply::Fail(child(self)))
+            match child_after(self, "fail") {
+                Some(text) => Some(Reply::FailText(text)),
+                None => Some(Reply::Fail(child(self))),
+            }
         } else if has_word(self, "timeout") {
             Some(Reply::Timeout)
         } else if has_word(self, "unknown") {
             Some(Reply::Unknown)
         } else {
-            child(self).map(Reply::Value)
+            children(self).nth(usize::from(self.after().is_some())).map(Reply::Value)
         }
+    }
+
+    /// How long it takes, if that is said.
+    pub fn after(&self) -> Option<DurLiteral> {
+        child_after(self, "after")
+    }
+}
+
+impl StepSettle {
+    /// The activity.
+    pub fn activity(&self) -> Option<NameRef> {
+        child(self)
+    }
+
+    /// The verdict; nothing for `fail`.
+    pub fn verdict(&self) -> Option<Construct> {
+        child(self)
+    }
+}
+
+impl StepRelease {
+    /// The activity.
+    pub fn activity(&self) -> Option<NameRef> {
+        child(self)
     }
 }
 
@@ -216,6 +270,14 @@ pub enum Check {
     Attempts(Option<NameRef>, Option<IntLiteral>),
     /// `end e`.
     End(Option<Expr>),
+    /// `fail E { … }`.
+    Fail(Option<Construct>),
+    /// `cancelled`.
+    Cancelled,
+    /// `data x == e`.
+    Data(Option<NameRef>, Option<Expr>),
+    /// `waiting w`.
+    Waiting(Option<NameRef>),
     /// `emits e`.
     Emits(Option<Expr>),
     /// `asked "…"`.
@@ -235,6 +297,10 @@ impl StepExpect {
             "calls" => Check::Calls(child(self), child(self)),
             "attempts" => Check::Attempts(child(self), child(self)),
             "end" => Check::End(child(self)),
+            "fail" => Check::Fail(child(self)),
+            "cancelled" => Check::Cancelled,
+            "data" => Check::Data(child(self), child_after_kind(self, SyntaxKind::EqEq)),
+            "waiting" => Check::Waiting(child(self)),
             "emits" => Check::Emits(child(self)),
             "asked" => Check::Asked(child(self)),
             "refused" => Check::Refused(child(self)),

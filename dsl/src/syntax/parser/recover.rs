@@ -225,12 +225,15 @@ impl Parser<'_> {
         self.close(close, opened);
     }
 
-    fn at_item_of(&self, items: Items) -> bool {
+    pub(super) fn at_item_of(&self, items: Items) -> bool {
         match items {
             Items::Named(_) => {
                 matches!(self.kind(), SyntaxKind::Lower | SyntaxKind::Upper | SyntaxKind::StringOpen)
             }
-            Items::Values(_) => self.at_expr() || self.at_word("fail"),
+            Items::Values(_) => {
+                // In a test, a reply may fail or come later.
+                self.at_expr() || self.at_word("fail") || (self.in_test && self.at_word("after"))
+            }
         }
     }
 

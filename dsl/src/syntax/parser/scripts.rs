@@ -18,6 +18,8 @@ const STEPS: &[(&str, SyntaxKind)] = &[
     ("advance", SyntaxKind::StepAdvance),
     ("crash", SyntaxKind::StepCrash),
     ("lose", SyntaxKind::StepLose),
+    ("settle", SyntaxKind::StepSettle),
+    ("release", SyntaxKind::StepRelease),
     ("expect", SyntaxKind::StepExpect),
 ];
 
@@ -83,6 +85,10 @@ impl Parser<'_> {
             "lose" => {
                 self.expect_word("worker");
             }
+            "settle" => self.settlement(),
+            "release" => {
+                self.lower_ref("an activity");
+            }
             "expect" => self.check(),
             word => unreachable!("the table of steps knows the word {word}"),
         }
@@ -92,22 +98,37 @@ impl Parser<'_> {
         if self.after_type_path(0).is_some() { self.nested(Self::construct) } else { self.missing(what) }
     }
 
-    /// `"stub" LNAME "gives" "[" reply ("," reply)* "]"`
+    /// `"stub" LNAME ("(" (LNAME ("," LNAME)*)? ")")? ("if" expr)? "gives" (reply | "[" reply ("," reply)* "]")`
     fn stub(&mut self) {
         self.lower_ref("an activity");
-        self.expect_word("gives");
-        if !self.at(SyntaxKind::LBrack) {
-            return self.missing("`[` and replies");
+        if self.at(SyntaxKind::LParen) {
+            self.list(SyntaxKind::LParen, Items::Named("a name for an argument"), |p| {
+                p.variable("an argument");
+            });
         }
-        self.list(SyntaxKind::LBrack, Items::Values("a reply"), Self::reply);
+        if self.eat_word("if") {
+            self.expr();
+        }
+        self.expect_word("gives");
+        if self.at(SyntaxKind::LBrack) {
+            self.list(SyntaxKind::LBrack, Items::Values("a reply"), Self::reply);
+        } else if self.at_item_of(Items::Values("a reply")) {
+            self.reply();
+        } else {
+            self.missing("a reply, or `[` and replies");
+        }
     }
 
-    /// `reply ::= expr | "fail" construct | "timeout" | "unknown"`
+    /// `reply ::= ("after" DUR)? (expr | "fail" (construct | STRING) | "timeout" | "unknown")`
     fn reply(&mut self) {
         self.node(SyntaxKind::Reply, |p| {
-            let alone = matches!(p.nth(1), SyntaxKind::Comma | SyntaxKind::RBrack);
+            if p.eat_word("after") {
+                p.duration();
+            }
+            let ends = matches!(p.nth(1), SyntaxKind::Comma | SyntaxKind::RBrack | SyntaxKind::RBrace);
+            let alone = ends || p.solid.get(p.pos + 1).is_none_or(|next| next.first_on_line);
             if p.eat_word("fail") {
-                p.construct_or_missing("an error");
+                if p.at(SyntaxKind::StringOpen) { p.string() } else { p.construct_or_missing("an error or a text") }
             } else if alone && p.at_word_in(&["timeout", "unknown"]) {
                 p.bump();
             } else {
@@ -130,7 +151,16 @@ impl Parser<'_> {
         }
     }
 
-    /// `check ::= "at" path | "path" UNAME ("->" UNAME)* | … | "end" expr | "emits" expr | "asked" STRING | "refused" FIELD`
+    /// `"settle" LNAME "as" (construct | "fail")`
+    fn settlement(&mut self) {
+        self.lower_ref("an activity");
+        self.expect_word("as");
+        if !self.eat_word("fail") {
+            self.construct_or_missing("`Happened { result: … }`, `NotHappened` or `fail`");
+        }
+    }
+
+    /// `check ::= "at" path | "path" UNAME ("->" UNAME)* | … | "end" expr | "fail" construct | "data" LNAME "==" expr | …`
     fn check(&mut self) {
         if self.eat_word("at") {
             self.path();
@@ -145,12 +175,24 @@ impl Parser<'_> {
             self.integer("a number");
         } else if self.eat_word("end") || self.eat_word("emits") {
             self.expr();
+        } else if self.eat_word("fail") {
+            self.construct_or_missing("an error");
+        } else if self.eat_word("cancelled") {
+            // Nothing more to say.
+        } else if self.eat_word("data") {
+            self.lower_ref("a data field");
+            self.expect(SyntaxKind::EqEq, "`==`");
+            self.expr();
+        } else if self.eat_word("waiting") {
+            self.lower_ref("what it waits for");
         } else if self.eat_word("asked") {
             self.string_or_missing("the question in quotes");
         } else if self.eat_word("refused") {
             self.lower_ref("why it was refused");
         } else {
-            self.missing("`at`, `path`, `calls`, `attempts`, `end`, `emits`, `asked` or `refused`");
+            self.missing(
+                "`at`, `path`, `calls`, `attempts`, `end`, `fail`, `cancelled`, `emits`, `data`, `asked`, `waiting` or `refused`",
+            );
         }
     }
 

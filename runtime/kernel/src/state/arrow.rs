@@ -107,6 +107,7 @@ impl<'m> Turn<'m> {
     pub(super) fn go_along(&mut self, id: NodeId, chosen: Chosen<'m>) -> Result<(), Fault> {
         let Chosen { arrow, mut scope, payload, spot } = chosen;
         self.spot = (Some(id), spot);
+        self.note_taken(id, spot)?;
         self.sets(&mut scope, &arrow.acts)?;
         match &arrow.then {
             Then::Goal(goal) => self.go(id, scope, &[&arrow.acts], goal),

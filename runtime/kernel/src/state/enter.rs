@@ -168,6 +168,7 @@ impl Turn<'_> {
             self.open_timer(id, at, next, Some(period))?;
         }
         self.spot = (Some(id), Spot::Timer(at as usize));
+        self.note_taken(id, self.spot.1)?;
         self.follow(id, scope, &timer.acts, &timer.goal)
     }
 }

@@ -63,6 +63,7 @@ impl Turn<'_> {
         self.count_transition()?;
         let limit = &self.program.flow(self.flow(id)?.flow).limits[at];
         self.spot = (Some(id), Spot::Limit(at));
+        self.note_taken(id, self.spot.1)?;
         let mut scope = self.flow_scope(id)?;
         self.sets(&mut scope, &limit.acts)?;
         self.flow_mut(id)?.data.clone_from(&scope.data);

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use outlast_dsl::machine::{FlowIx, StateIx};
 
 use super::Core;
+use super::enter::index;
 use super::parts::{Completion, FlowNode, GroupNode, Node, NodeId, NodeKind, Parent};
 use crate::eval::{Env, Scope};
 use crate::event::Event;
 use crate::fault::Fault;
 use crate::ids::{Millis, OpId, Seq};
 use crate::limits::TRANSITIONS_MAX;
-use crate::operation::{Blocked, Effects};
+use crate::operation::{Blocked, Effects, Taken, Way};
 use crate::program::Program;
 use crate::value::Value;
 
@@ -150,6 +151,20 @@ impl<'m> Turn<'m> {
     pub(super) fn count_transition(&mut self) -> Result<(), Fault> {
         self.transitions += 1;
         if self.transitions > TRANSITIONS_MAX { Err(Fault::Transitions) } else { Ok(()) }
+    }
+
+    /// Notes an arrow that is taken.
+    pub(super) fn note_taken(&mut self, id: NodeId, spot: Spot) -> Result<(), Fault> {
+        let FlowNode { flow, state, .. } = *self.flow(id)?;
+        let (state, way) = match spot {
+            Spot::Arrow(at) => (Some(state), Way::Arrow(index(at)?)),
+            Spot::ScopeArrow(at) => (None, Way::Arrow(index(at)?)),
+            Spot::Timer(at) => (Some(state), Way::Timer(index(at)?)),
+            Spot::Limit(at) => (None, Way::Limit(index(at)?)),
+            Spot::Start | Spot::Effect | Spot::Data(_) | Spot::Cancel => return Ok(()),
+        };
+        self.effects.taken.push(Taken { flow, state, way });
+        Ok(())
     }
 
     /// Returns the new state and what happened.
