@@ -4,13 +4,13 @@
 
 use std::sync::Arc;
 
-use outlast_dsl::machine::{FunctionIx, Machine};
+use outlast_dsl::machine::{FunctionIx, Machine, Param, Type};
 
 use crate::Json;
 use crate::eval::{Env, Scope, eval};
 use crate::event::Config;
 use crate::ids::{Millis, Seq};
-use crate::json::{Reader, Unknown, fields_to_values, value_to_json};
+use crate::json::{Reader, Unknown, value_to_json};
 use crate::program::Program;
 use crate::value::Value;
 
@@ -51,7 +51,18 @@ impl Functions {
             return Err(format!("{activity} is no activity of the flow"));
         };
         let reader = Reader { machine, shapes: &self.program.shapes, unknown: Unknown::Drop };
-        let values = fields_to_values(&reader, &def.params, input).map_err(|mismatch| mismatch.to_string())?;
+        let argument = |param: &Param| {
+            let json = input.get(&param.name).unwrap_or(&Json::Null);
+            let Type::Approved(inner) = &param.ty else {
+                return reader.read(&param.ty, json).map_err(|mismatch| mismatch.to_string());
+            };
+            // What a run has approved reads back here, where nothing is done with it.
+            let value = reader.read(inner, &json["value"]).map_err(|mismatch| mismatch.to_string())?;
+            let by = reader.read(&Type::List(Box::new(Type::Text)), &json["by"]);
+            let by = by.map_err(|mismatch| mismatch.to_string())?;
+            Value::record(None, [("value", value), ("by", by)]).map_err(|_| "an argument is too big".to_owned())
+        };
+        let values = def.params.iter().map(argument).collect::<Result<Vec<_>, String>>()?;
         self.value(function, values, now)
     }
 
