@@ -23,5 +23,5 @@ pub use check::{Checked, CheckedFlow, check};
 pub use files::{SourceFile, gather, part, used_files};
 pub use format::{FormatError, format};
 pub use places::{PlaceEntry, PlaceLine, Places};
-pub use test_case::TestCase;
 pub use schema::{schema, schema_of_fields};
+pub use test_case::TestCase;

@@ -7,7 +7,6 @@ mod expect;
 mod stub;
 
 use super::flows::FlowCx;
-use super::link::{Program, link_with};
 use super::scope::Scope;
 use super::word::Word;
 use crate::check::declare::Texts;
@@ -15,6 +14,7 @@ use crate::check::tables::{Layer, Tables, UpperName};
 use crate::check::ty::Ty;
 use crate::diag::catalogue::{effects, tests as codes};
 use crate::diag::{Diagnostic, FileId, TextSpan};
+use crate::machine::link::{Program, link_with};
 use crate::machine::{Expr, FlowIx, Function, FunctionIx};
 use crate::syntax::ast::{self, AstNode as _};
 use crate::test_case::{Choice, Reaction, StepKind, TestCase, TestStep, Verdict};

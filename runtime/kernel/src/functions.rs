@@ -60,7 +60,8 @@ impl Functions {
             let value = reader.read(inner, &json["value"]).map_err(|mismatch| mismatch.to_string())?;
             let by = reader.read(&Type::List(Box::new(Type::Text)), &json["by"]);
             let by = by.map_err(|mismatch| mismatch.to_string())?;
-            Value::record(None, [("value", value), ("by", by)]).map_err(|_| "an argument is too big".to_owned())
+            Value::record(None, [("value", value), ("by", by)])
+                .map_err(|_| "an argument is too big".to_owned())
         };
         let values = def.params.iter().map(argument).collect::<Result<Vec<_>, String>>()?;
         self.value(function, values, now)

@@ -112,7 +112,8 @@ fn has_verifier(world: &World<'_>, (run, op): OpKey, moments: &[Moment<'_>]) -> 
     let Some(activity) = state.machine().activities.iter().find(|def| def.name == call.activity) else {
         return false;
     };
-    let fails = |moment: &Moment<'_>| matches!(&moment.kind, EventKind::Failed { op: failed, .. } if *failed == op);
+    let fails =
+        |moment: &Moment<'_>| matches!(&moment.kind, EventKind::Failed { op: failed, .. } if *failed == op);
     let counts = activity.retry.is_some() && moments.iter().any(fails);
     match activity.effect {
         EffectClass::Once(verify) | EffectClass::From(_, _, verify) => verify.is_some() && !counts,

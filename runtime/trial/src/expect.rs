@@ -86,7 +86,9 @@ fn counted(found: u64, wanted: u64, what: &str) -> Result<(), Problem> {
     if found == wanted {
         return Ok(());
     }
-    Err(Problem::new(format!("another number of {what}")).expected(wanted.to_string()).found(found.to_string()))
+    Err(Problem::new(format!("another number of {what}"))
+        .expected(wanted.to_string())
+        .found(found.to_string()))
 }
 
 fn at(world: &World<'_>, path: &str) -> Result<(), Problem> {
@@ -142,16 +144,17 @@ fn asked(world: &World<'_>, text: FunctionIx) -> Result<(), Problem> {
         return Ok(());
     }
     let texts: Vec<String> = world.tally.asked.iter().map(|(_, asked)| format!("{asked:?}")).collect();
-    let found = if texts.is_empty() { world.whereabouts() } else { format!("asked was {}", texts.join(", ")) };
+    let found =
+        if texts.is_empty() { world.whereabouts() } else { format!("asked was {}", texts.join(", ")) };
     Err(Problem::new("this was not asked").expected(format!("{wanted:?}")).found(found))
 }
 
 fn refusal(code: &str, refused: Option<(&'static str, String)>) -> Result<(), Problem> {
     match refused {
         Some((found, _)) if found == code => Ok(()),
-        Some((found, why)) => {
-            Err(Problem::new("it was refused for another reason").expected(code).found(format!("{found}: {why}")))
-        }
+        Some((found, why)) => Err(Problem::new("it was refused for another reason")
+            .expected(code)
+            .found(format!("{found}: {why}"))),
         None => Err(Problem::new("the step before was not refused").expected(code).found("it was accepted")),
     }
 }

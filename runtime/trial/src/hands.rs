@@ -98,7 +98,8 @@ impl<'t> World<'t> {
             (Given::Timeout, None) => (Comes::Silence, None),
             (Given::Timeout, Some(stopped)) => (Comes::Late, Some(stopped)),
             (Given::Unknown, _) if call.class != Class::Once => {
-                let message = format!("this call of `{}` can be done again, so it is never in doubt", call.activity);
+                let message =
+                    format!("this call of `{}` can be done again, so it is never in doubt", call.activity);
                 return Err(Problem::new(message)
                     .found(format!("input {}", crate::diff::shown(&call.input)))
                     .expected("a result, `fail …` or `timeout` from the stub"));
@@ -118,7 +119,9 @@ impl<'t> World<'t> {
             run.state.operations().filter_map(|op| match activity_of(op)?.phase {
                 // Once it is in hand, its wait is over.
                 Phase::RetryAt(time) => Some(time).filter(|time| *time > self.now),
-                Phase::Ready | Phase::Begun { .. } | Phase::Verifying(_) | Phase::Held(_) | Phase::Budget => None,
+                Phase::Ready | Phase::Begun { .. } | Phase::Verifying(_) | Phase::Held(_) | Phase::Budget => {
+                    None
+                }
             })
         });
         let awaited = self.hands.iter().filter(|hand| hand.is_awaited).filter_map(ends);
@@ -133,7 +136,9 @@ impl<'t> World<'t> {
     /// Says whether the started run waits for something of a kind.
     pub(crate) fn waits_for(&self, wanted: WaitKind) -> bool {
         let Some(run) = self.runs.first() else { return false };
-        let phase = |fits: fn(&Phase) -> bool| run.state.operations().filter_map(activity_of).any(|call| fits(&call.phase));
+        let phase = |fits: fn(&Phase) -> bool| {
+            run.state.operations().filter_map(activity_of).any(|call| fits(&call.phase))
+        };
         let kind = |fits: fn(&OperationKind) -> bool| run.state.operations().any(|op| fits(&op.kind));
         match wanted {
             WaitKind::Activity => self.hands.iter().any(|hand| hand.run == 0),

@@ -78,7 +78,11 @@ pub fn run(checked: &Checked, wanted: impl Fn(&TestCase) -> bool) -> Report {
     Report { results, coverage }
 }
 
-fn run_one(test: &TestCase, machines: &Arc<BTreeMap<String, Arc<Machine>>>, coverage: &mut Coverage) -> TestResult {
+fn run_one(
+    test: &TestCase,
+    machines: &Arc<BTreeMap<String, Arc<Machine>>>,
+    coverage: &mut Coverage,
+) -> TestResult {
     let values = Functions::new(Arc::new(test.values.clone()));
     let mut calm = Play::recorded(test, World::new(Arc::clone(machines), Arc::new(values)));
     let mut failure = calm.run_from(0).err().map(|stop| *stop);

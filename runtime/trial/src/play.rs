@@ -6,6 +6,7 @@
 //! Leaves expectations to `expect` and crashes to `crash`. Invariant: the same world and step give the same play.
 
 mod act;
+mod children;
 mod drive;
 
 use std::sync::Arc;
@@ -119,7 +120,8 @@ impl<'t> Play<'t> {
             | StepKind::Expect(_) => {}
         }
         self.settle(None, Until::Quiet)?;
-        self.world.may_block |= matches!(step.kind, StepKind::Expect(Expectation::Waiting(WaitKind::Blocked)));
+        self.world.may_block |=
+            matches!(step.kind, StepKind::Expect(Expectation::Waiting(WaitKind::Blocked)));
         self.not_blocked()?;
         let refused = self.world.refused.take();
         match &step.kind {
@@ -182,7 +184,9 @@ pub(crate) fn told(kind: &EventKind) -> String {
     match kind {
         EventKind::Started(started) => format!("{name} {}", started.flow),
         EventKind::Done { activity, value, .. } => format!("{name} {activity} {}", crate::diff::shown(value)),
-        EventKind::Failed { activity, error, .. } => format!("{name} {activity} {}: {}", error.kind, error.text),
+        EventKind::Failed { activity, error, .. } => {
+            format!("{name} {activity} {}: {}", error.kind, error.text)
+        }
         EventKind::Message { name: message, value, .. } => {
             format!("{name} {message} {}", crate::diff::shown(value))
         }
@@ -193,8 +197,12 @@ pub(crate) fn told(kind: &EventKind) -> String {
         | EventKind::Handle { op, .. }
         | EventKind::Settled { op, .. }
         | EventKind::Released { op, .. }
-        | EventKind::TimerFired { op, .. } => format!("{name} {op}"),
+        | EventKind::TimerFired { op, .. }
+        | EventKind::Spawned { op, .. }
+        | EventKind::ChildEnded { op, .. }
+        | EventKind::Delivered { op, .. } => format!("{name} {op}"),
         EventKind::Forked { .. }
+        | EventKind::Migrated(_)
         | EventKind::Configured { .. }
         | EventKind::Withdrawn { .. }
         | EventKind::Closed

@@ -56,7 +56,9 @@ impl<'t> Stubs<'t> {
             } else {
                 values.call(function, now)
             };
-            value.map_err(|fault| Problem::new(format!("a value of the stub of `{activity}` has none: {fault}")))
+            value.map_err(|fault| {
+                Problem::new(format!("a value of the stub of `{activity}` has none: {fault}"))
+            })
         };
         let mut used_up = false;
         for (at, (stub, left)) in self.all.iter_mut().enumerate() {
@@ -104,7 +106,9 @@ fn no_reply(activity: &str, input: &Json, used_up: bool) -> Problem {
         format!("`{activity}` is called, and no stub answers")
     };
     let hint = if used_up {
-        format!("add a reply to the list, or write `stub {activity} gives REPLY`, without brackets, for every further call")
+        format!(
+            "add a reply to the list, or write `stub {activity} gives REPLY`, without brackets, for every further call"
+        )
     } else {
         format!("write `stub {activity} gives REPLY` before this step")
     };
@@ -118,7 +122,8 @@ fn declared(error: Json) -> Failure {
         Some(Json::String(kind)) => kind,
         Some(_) | None => "failed".to_owned(),
     };
-    let text = ["text", "detail"].iter().find_map(|name| fields.get(*name)?.as_str()).unwrap_or(&kind).to_owned();
+    let text =
+        ["text", "detail"].iter().find_map(|name| fields.get(*name)?.as_str()).unwrap_or(&kind).to_owned();
     let retry_after_ms = fields.get("retry_after").and_then(Json::as_str).and_then(parse_duration);
     Failure { kind, text, retryable: true, retry_after_ms, fields }
 }

@@ -29,6 +29,9 @@ pub(crate) type Place = (String, Option<String>, String);
 pub(crate) struct Run {
     /// The state that lives.
     pub(crate) state: State,
+    /// The run and operation that spawned it.
+    pub(crate) parent: Option<(RunId, OpId)>,
+    ancestors: Vec<RunId>,
     /// The state that is folded from the encoded history alone.
     pub(crate) folded: State,
     /// How many events it has.
@@ -47,8 +50,7 @@ pub(crate) struct Tally {
     pub(crate) emits: Vec<Json>,
     /// How many of the emitted values were expected.
     pub(crate) emits_met: usize,
-    /// Questions of the started run.
-    pub(crate) asked: Vec<(OpId, String)>,
+    pub(crate) asked: Vec<(OpKey, String)>,
     /// The states of the started flow that were entered.
     pub(crate) path: Vec<String>,
     pub(crate) taken: BTreeSet<Place>,
@@ -103,13 +105,22 @@ impl<'t> World<'t> {
         self.runs.iter().map(|run| run.events).sum()
     }
 
-    /// Begins the started run.
-    pub(crate) fn begin(&mut self, flow: &str, input: Json) -> Result<(), Problem> {
+    /// Begins a run.
+    pub(crate) fn begin(
+        &mut self,
+        id: RunId,
+        flow: &str,
+        input: Json,
+        parent: Option<(RunId, OpId)>,
+    ) -> Result<(), Problem> {
         let Some(machine) = self.machines.get(flow).cloned() else {
             return Err(Problem::new(format!("there is no flow `{flow}` to start")));
         };
         let input = check_input(&machine, input).map_err(Problem::new)?;
-        let Ok(id) = RunId::new("test") else { unreachable!("the name of the run is a run id") };
+        let above = parent.as_ref().and_then(|(id, _)| self.runs.iter().find(|run| run.state.run() == id));
+        let ancestors = above.map_or_else(Vec::new, |above| {
+            above.ancestors.iter().cloned().chain([above.state.run().clone()]).collect()
+        });
         let started = Started {
             flow: flow.to_owned(),
             machine: machine.hash().0,
@@ -117,7 +128,8 @@ impl<'t> World<'t> {
             input,
             seed: 1,
             config: self.config.clone(),
-            parent: None,
+            parent: parent.clone(),
+            ancestors: ancestors.clone(),
         };
         let kind = EventKind::Started(Box::new(started));
         let event = Event { n: Seq(1), time: self.now, digest: 0, kind };
@@ -127,7 +139,8 @@ impl<'t> World<'t> {
             folded.map_err(|diverged| Problem::promise(diverged.to_string()))
         };
         let ((state, effects), (folded, _)) = (fold(&event)?, fold(&stored)?);
-        self.runs.push(Run { state, folded, events: 1, newest: VecDeque::from([Arc::new(stored)]) });
+        let newest = VecDeque::from([Arc::new(stored)]);
+        self.runs.push(Run { state, parent, ancestors, folded, events: 1, newest });
         self.account(self.runs.len() - 1, effects);
         Ok(())
     }
@@ -163,12 +176,24 @@ impl<'t> World<'t> {
         for op in effects.opened {
             match state.operation(op).map(|op| &op.kind) {
                 // Who is asked about a crash that the test knows nothing of does not count.
-                Some(OperationKind::Activity(_)) if doubt_of(state, op).is_some_and(|of| truths.contains_key(&(at, of))) => {}
+                Some(OperationKind::Activity(_))
+                    if doubt_of(state, op).is_some_and(|of| truths.contains_key(&(at, of))) => {}
                 Some(OperationKind::Activity(call)) => {
                     *tally.calls.entry(call.activity.clone()).or_default() += 1;
                 }
-                Some(OperationKind::Question(question)) => tally.asked.push((op, question.text.clone())),
-                Some(OperationKind::Timer | OperationKind::Await(_)) | None => {}
+                Some(OperationKind::Question(question)) => {
+                    tally.asked.push(((at, op), question.text.clone()));
+                }
+                Some(
+                    OperationKind::Timer
+                    | OperationKind::Await(_)
+                    | OperationKind::AwaitEnded { .. }
+                    | OperationKind::Spawn(_)
+                    | OperationKind::Child(_)
+                    | OperationKind::CancelChild(_)
+                    | OperationKind::TellParent(_),
+                )
+                | None => {}
             }
         }
         hands.retain(|hand| {
@@ -196,11 +221,11 @@ impl<'t> World<'t> {
 
     /// Returns the `once` operations with a begun attempt.
     pub(crate) fn begun(&self) -> Vec<OpKey> {
-        let is_begun = |op: &&Operation| {
-            activity_of(op).is_some_and(|call| matches!(call.phase, Phase::Begun { .. }))
-        };
+        let is_begun =
+            |op: &&Operation| activity_of(op).is_some_and(|call| matches!(call.phase, Phase::Begun { .. }));
         let runs = self.runs.iter().enumerate();
-        runs.flat_map(|(at, run)| run.state.operations().filter(is_begun).map(move |op| (at, op.id))).collect()
+        runs.flat_map(|(at, run)| run.state.operations().filter(is_begun).map(move |op| (at, op.id)))
+            .collect()
     }
 
     /// Checks that what was folded from the encoded histories is the state that lives.
@@ -257,9 +282,14 @@ impl<'t> World<'t> {
             };
         }
         let mut waits: Vec<String> = run.state.operations().map(|op| self.awaited(op)).collect();
+        waits.sort();
         waits.dedup();
         let places = self.places().join(", ");
-        if waits.is_empty() { format!("the run is at {places}") } else { format!("the run is at {places}, waiting for {}", waits.join(", ")) }
+        if waits.is_empty() {
+            format!("the run is at {places}")
+        } else {
+            format!("the run is at {places}, waiting for {}", waits.join(", "))
+        }
     }
 
     fn awaited(&self, op: &Operation) -> String {
@@ -272,6 +302,12 @@ impl<'t> World<'t> {
                 }
             },
             OperationKind::Timer => "a timer".to_owned(),
+            OperationKind::AwaitEnded { .. } | OperationKind::Child(_) => {
+                "the end of a spawned run".to_owned()
+            }
+            OperationKind::Spawn(_) | OperationKind::CancelChild(_) | OperationKind::TellParent(_) => {
+                "another run".to_owned()
+            }
             OperationKind::Await(names) if names.is_empty() => "the end of messages".to_owned(),
             OperationKind::Await(names) => format!("a message {}", names.join(" or ")),
             OperationKind::Question(question) => format!("an answer to {:?}", question.text),
@@ -298,7 +334,14 @@ fn reread(event: &Event) -> Result<Event, Problem> {
 pub(crate) fn activity_of(op: &Operation) -> Option<&ActivityOp> {
     match &op.kind {
         OperationKind::Activity(call) => Some(call),
-        OperationKind::Timer | OperationKind::Await(_) | OperationKind::Question(_) => None,
+        OperationKind::Timer
+        | OperationKind::Await(_)
+        | OperationKind::AwaitEnded { .. }
+        | OperationKind::Question(_)
+        | OperationKind::Spawn(_)
+        | OperationKind::Child(_)
+        | OperationKind::CancelChild(_)
+        | OperationKind::TellParent(_) => None,
     }
 }
 

@@ -45,7 +45,8 @@ fn told(flow: &str) -> String {
 fn details(failure: &TestFailure) -> String {
     let crash = failure.crash.as_ref().map(|crash| format!(", {crash}")).unwrap_or_default();
     let mut out = format!("{}{crash}\n", failure.message);
-    for (word, text) in [("expected", &failure.expected), ("found", &failure.found), ("help", &failure.hint)] {
+    for (word, text) in [("expected", &failure.expected), ("found", &failure.found), ("help", &failure.hint)]
+    {
         if let Some(text) = text {
             let _ = writeln!(out, "  {word}: {text}");
         }

@@ -75,7 +75,11 @@ impl Script<'_, '_> {
         self.value(|scope| scope.wanted(of, want.as_ref()).expr)
     }
 
-    fn counted(&mut self, name: Option<ast::NameRef>, count: Option<ast::IntLiteral>) -> Option<(String, u64)> {
+    fn counted(
+        &mut self,
+        name: Option<ast::NameRef>,
+        count: Option<ast::IntLiteral>,
+    ) -> Option<(String, u64)> {
         let name = name?;
         self.scope().activity_named(&name)?;
         Some((name.text(), u64::try_from(count?.value()?).ok()?))

@@ -43,16 +43,13 @@ impl Script<'_, '_> {
             let shape: Vec<&str> = activity.params.iter().map(|param| param.name.as_str()).collect();
             self.out.push(diagnostic.expected(format!("`{}({})`", activity.name, shape.join(", "))));
         }
-        let types = activity.params.iter().map(|param| param.ty.clone()).chain(std::iter::repeat(Ty::Unknown));
+        let types =
+            activity.params.iter().map(|param| param.ty.clone()).chain(std::iter::repeat(Ty::Unknown));
         names.into_iter().zip(types).collect()
     }
 
     /// Keeps a value that may look at the arguments of a call.
-    fn of_call(
-        &mut self,
-        params: &[(String, Ty)],
-        make: impl FnOnce(&mut Scope<'_>) -> Expr,
-    ) -> FunctionIx {
+    fn of_call(&mut self, params: &[(String, Ty)], make: impl FnOnce(&mut Scope<'_>) -> Expr) -> FunctionIx {
         let mut scope = self.scope();
         for (name, ty) in params {
             scope.bind(name, ty.clone());
@@ -74,9 +71,9 @@ impl Script<'_, '_> {
                 Reply::Value(self.of_call(params, |scope| scope.expr_as(&value, &activity.result)))
             }
             ast::Reply::Fail(error) => Reply::Fail(self.error(activity, params, &error?)),
-            ast::Reply::FailText(text) => {
-                Reply::FailText(self.of_call(params, |scope| scope.expr_as(&ast::Expr::String(text), &Ty::Text)))
-            }
+            ast::Reply::FailText(text) => Reply::FailText(
+                self.of_call(params, |scope| scope.expr_as(&ast::Expr::String(text), &Ty::Text)),
+            ),
             ast::Reply::Timeout => Reply::Timeout,
             ast::Reply::Unknown => {
                 if !activity.doubtful {
@@ -90,12 +87,7 @@ impl Script<'_, '_> {
         Some(StubReply { after_ms, gives })
     }
 
-    fn error(
-        &mut self,
-        activity: &ActivitySig,
-        params: &[(String, Ty)],
-        of: &ast::Construct,
-    ) -> FunctionIx {
+    fn error(&mut self, activity: &ActivitySig, params: &[(String, Ty)], of: &ast::Construct) -> FunctionIx {
         let mut found = Ty::Unknown;
         let value = self.of_call(params, |scope| {
             let typed = scope.construct(of, None);

@@ -3,8 +3,9 @@
 //! Leaves running them to the test runner. Invariant: steps come in the order of the text.
 
 use super::{
-    ArgList, Ast, AstNode, Construct, DurLiteral, Expr, Init, InitList, IntLiteral, Name, NameRef, StringExpr,
-    SyntaxKind, SyntaxNode, child, child_after, child_after_kind, children, has_word, nth_child, token,
+    ArgList, Ast, AstNode, Construct, DurLiteral, Expr, Init, InitList, IntLiteral, Name, NameRef,
+    StringExpr, SyntaxKind, SyntaxNode, child, child_after, child_after_kind, children, has_word, nth_child,
+    token,
 };
 
 /// `test "…" { … }`.

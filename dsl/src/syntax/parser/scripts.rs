@@ -128,7 +128,11 @@ impl Parser<'_> {
             let ends = matches!(p.nth(1), SyntaxKind::Comma | SyntaxKind::RBrack | SyntaxKind::RBrace);
             let alone = ends || p.solid.get(p.pos + 1).is_none_or(|next| next.first_on_line);
             if p.eat_word("fail") {
-                if p.at(SyntaxKind::StringOpen) { p.string() } else { p.construct_or_missing("an error or a text") }
+                if p.at(SyntaxKind::StringOpen) {
+                    p.string()
+                } else {
+                    p.construct_or_missing("an error or a text")
+                }
             } else if alone && p.at_word_in(&["timeout", "unknown"]) {
                 p.bump();
             } else {

@@ -55,10 +55,14 @@ impl Play<'_> {
 
     /// Does something to the started run.
     pub(super) fn act(&mut self, input: Input) -> Result<(), Problem> {
-        match self.world.runs[0].state.decide(&input, self.world.now, RANDOM) {
+        self.act_on(0, input)
+    }
+
+    fn act_on(&mut self, run: usize, input: Input) -> Result<(), Problem> {
+        match self.world.runs[run].state.decide(&input, self.world.now, RANDOM) {
             Ok(kinds) => {
                 let cause = Cause::Step(input);
-                kinds.into_iter().try_for_each(|kind| self.append(0, kind, cause.clone()))
+                kinds.into_iter().try_for_each(|kind| self.append(run, kind, cause.clone()))
             }
             Err(refusal) => self.refused(&refusal),
         }
@@ -78,29 +82,8 @@ impl Play<'_> {
 
     pub(super) fn answer(&mut self, reaction: &Reaction) -> Result<(), Problem> {
         let wanted = reaction.question.map(|text| self.text(text)).transpose()?;
-        let open: Vec<(OpId, Question)> = self.world.runs[0].state.operations().filter_map(question_of).collect();
-        let fits = |question: &Question| wanted.as_ref().is_none_or(|text| *text == question.text);
-        let mut fitting = open.iter().filter(|(_, question)| fits(question));
-        let found = || match open.as_slice() {
-            [] => self.world.whereabouts(),
-            open => {
-                let texts: Vec<String> = open.iter().map(|(_, question)| format!("{:?}", question.text)).collect();
-                format!("asked is {}", texts.join(", "))
-            }
-        };
         let role = reaction.by.map(|by| self.text(by)).transpose()?;
-        let (op, by) = match (fitting.next(), &wanted) {
-            (Some((op, question)), Some(_)) => (*op, person(question, role.as_deref())),
-            (Some((op, question)), None) if open.len() == 1 => (*op, person(question, role.as_deref())),
-            (Some(_), None) => {
-                return Err(Problem::new("several questions are open").found(found()).hint("name the question"));
-            }
-            (None, Some(text)) => match self.asked_before(text) {
-                Some(op) => (op, role.clone().unwrap_or_else(|| "someone".to_owned())),
-                None => return Err(Problem::new(format!("{text:?} is not asked")).found(found())),
-            },
-            (None, None) => return Err(Problem::new("no question is open").found(found())),
-        };
+        let (run, op, by) = self.asked(wanted.as_deref(), role.as_deref())?;
         let input = Input::Answer {
             question: Some(op),
             choice: match reaction.choice {
@@ -114,12 +97,43 @@ impl Play<'_> {
             role,
             shown: None,
         };
-        self.act(input)
+        self.act_on(run, input)
     }
 
-    /// Returns the last question of this text, which is not open any more.
-    fn asked_before(&self, text: &str) -> Option<OpId> {
-        self.world.tally.asked.iter().rev().find(|(_, asked)| asked == text).map(|(op, _)| *op)
+    /// Returns the question that an answer means, and who answers it: open ones first.
+    fn asked(&self, wanted: Option<&str>, role: Option<&str>) -> Result<(usize, OpId, String), Problem> {
+        let runs = self.world.runs.iter().enumerate();
+        let open: Vec<(usize, OpId, &Question)> = runs
+            .flat_map(|(at, run)| {
+                run.state.operations().filter_map(move |op| Some((at, op.id, question_of(op)?)))
+            })
+            .collect();
+        let texts = |open: &[(usize, OpId, &Question)]| {
+            let texts: Vec<String> =
+                open.iter().map(|(.., question)| format!("{:?}", question.text)).collect();
+            if texts.is_empty() { self.world.whereabouts() } else { format!("asked is {}", texts.join(", ")) }
+        };
+        let fits = |question: &Question| wanted.is_none_or(|text| *text == question.text);
+        match open.iter().find(|(.., question)| fits(question)) {
+            Some((run, op, question)) if wanted.is_some() || open.len() == 1 => {
+                return Ok((*run, *op, person(question, role)));
+            }
+            Some(_) => {
+                return Err(Problem::new("several questions are open")
+                    .found(texts(&open))
+                    .hint("name the question"));
+            }
+            None => {}
+        }
+        let Some(text) = wanted else {
+            return Err(Problem::new("no question is open").found(texts(&open)));
+        };
+        // One that is not open any more refuses the answer itself.
+        let before = self.world.tally.asked.iter().rev().find(|(_, asked)| asked == text);
+        match before {
+            Some(((run, op), _)) => Ok((*run, *op, role.unwrap_or("someone").to_owned())),
+            None => Err(Problem::new(format!("{text:?} is not asked")).found(texts(&open))),
+        }
     }
 
     pub(super) fn settle_doubt(&mut self, activity: &str, verdict: &Verdict) -> Result<(), Problem> {
@@ -150,24 +164,29 @@ impl Play<'_> {
     /// Returns the operation of an activity that waits for a person.
     fn held(&self, activity: &str) -> Result<OpId, Problem> {
         let is_held = |op: &&Operation| {
-            activity_of(op).is_some_and(|call| call.activity == activity && matches!(call.phase, Phase::Held(_)))
+            activity_of(op)
+                .is_some_and(|call| call.activity == activity && matches!(call.phase, Phase::Held(_)))
         };
         let found = self.world.runs[0].state.operations().find(is_held).map(|op| op.id);
         found.ok_or_else(|| {
-            Problem::new(format!("no call of `{activity}` waits for a person")).found(self.world.whereabouts())
+            Problem::new(format!("no call of `{activity}` waits for a person"))
+                .found(self.world.whereabouts())
         })
     }
 
     pub(super) fn crash_at(&mut self, path: &str) -> Result<(), Problem> {
         if !self.settle(None, Until::At(path))? {
-            return Err(Problem::new(format!("the run does not come to `{path}`")).found(self.world.whereabouts()));
+            return Err(
+                Problem::new(format!("the run does not come to `{path}`")).found(self.world.whereabouts())
+            );
         }
         self.crash()
     }
 
     pub(super) fn lose_worker(&mut self) -> Result<(), Problem> {
         self.settle(None, Until::InHand)?;
-        let lost: Vec<_> = self.world.hands.iter().filter(|hand| hand.comes != Comes::Queued).cloned().collect();
+        let lost: Vec<_> =
+            self.world.hands.iter().filter(|hand| hand.comes != Comes::Queued).cloned().collect();
         if lost.is_empty() {
             return Err(Problem::new("no worker has an attempt in hand here").found(self.world.whereabouts()));
         }
@@ -183,10 +202,17 @@ impl Play<'_> {
     }
 }
 
-fn question_of(op: &Operation) -> Option<(OpId, Question)> {
+fn question_of(op: &Operation) -> Option<&Question> {
     match &op.kind {
-        OperationKind::Question(question) => Some((op.id, (**question).clone())),
-        OperationKind::Activity(_) | OperationKind::Timer | OperationKind::Await(_) => None,
+        OperationKind::Question(question) => Some(question),
+        OperationKind::Activity(_)
+        | OperationKind::Timer
+        | OperationKind::Await(_)
+        | OperationKind::AwaitEnded { .. }
+        | OperationKind::Spawn(_)
+        | OperationKind::Child(_)
+        | OperationKind::CancelChild(_)
+        | OperationKind::TellParent(_) => None,
     }
 }
 

@@ -4,7 +4,7 @@
 //! deadline comes before it, as in the engine. Invariant: each round makes an event, hands out an attempt or moves the clock.
 
 use outlast_kernel::event::{EventKind, LostWhy};
-use outlast_kernel::ids::Millis;
+use outlast_kernel::ids::{Millis, RunId};
 use outlast_kernel::input::{Input, Report, Stopped};
 use outlast_kernel::operation::Class;
 
@@ -20,7 +20,8 @@ impl Play<'_> {
     /// Appends an event.
     pub(super) fn append(&mut self, run: usize, kind: EventKind, cause: Cause) -> Result<(), Problem> {
         if let Some(moments) = &mut self.moments {
-            let moment = Moment { world: self.world.clone(), step: self.step, cause, run, kind: kind.clone() };
+            let moment =
+                Moment { world: self.world.clone(), step: self.step, cause, run, kind: kind.clone() };
             moments.push(moment);
         }
         self.world.append(run, kind)
@@ -29,14 +30,16 @@ impl Play<'_> {
     /// Appends what an input causes that nothing can refuse here.
     pub(super) fn cause(&mut self, run: usize, input: &Input, cause: &Cause) -> Result<(), Problem> {
         let decided = self.world.runs[run].state.decide(input, self.world.now, RANDOM);
-        let kinds = decided.map_err(|refusal| Problem::promise(format!("{input:?} is refused: {refusal}")))?;
+        let kinds =
+            decided.map_err(|refusal| Problem::promise(format!("{input:?} is refused: {refusal}")))?;
         kinds.into_iter().try_for_each(|kind| self.append(run, kind, cause.clone()))
     }
 
     /// Lets happen what can happen, up to a moment if there is one. Says whether the end that was wanted was reached.
     pub(crate) fn settle(&mut self, target: Option<Millis>, until: Until<'_>) -> Result<bool, Problem> {
         if let Some((flow, input)) = self.world.start.take() {
-            self.world.begin(&flow, input)?;
+            let Ok(id) = RunId::new("test") else { unreachable!("the name of the run is a run id") };
+            self.world.begin(id, &flow, input, None)?;
         }
         loop {
             if let Some(key) = self.world.next_ready() {
@@ -46,14 +49,16 @@ impl Play<'_> {
             let reached = match until {
                 Until::Quiet => false,
                 // What the world itself has to say of a crash comes first.
-                Until::InHand | Until::At(_) if self.world.hands.iter().any(|hand| hand.taken.is_none()) => false,
+                Until::InHand | Until::At(_) if self.world.hands.iter().any(|hand| hand.taken.is_none()) => {
+                    false
+                }
                 Until::InHand => !self.world.hands.is_empty(),
                 Until::At(path) => self.world.is_at(path),
             };
             if reached {
                 return Ok(true);
             }
-            if self.report()? || self.fire()? {
+            if self.relate()? || self.report()? || self.fire()? {
                 continue;
             }
             match self.world.next_moment(target) {
@@ -73,7 +78,8 @@ impl Play<'_> {
             return Err(Problem::promise(message));
         }
         if class == Class::Once && self.world.truths.contains_key(&key) {
-            let message = format!("`{}` may have happened and is begun again, before anyone knows", hand.activity);
+            let message =
+                format!("`{}` may have happened and is begun again, before anyone knows", hand.activity);
             return Err(Problem::promise(message));
         }
         if class == Class::Once && hand.comes != Comes::Queued {
@@ -125,20 +131,23 @@ impl Play<'_> {
     /// Drops the states and folds them anew; attempts in hand are lost, and begun ones are in doubt.
     pub(crate) fn crash(&mut self) -> Result<(), Problem> {
         self.world.same_folded()?;
-        let hands = std::mem::take(&mut self.world.hands);
+        let begun = self.world.begun();
+        let hands = self.world.hands.clone();
+        self.world.hands.retain(|hand| begun.contains(&(hand.run, hand.op)));
+        for run in &mut self.world.runs {
+            run.state = run.folded.clone();
+        }
+        for (at, (run, op)) in begun.into_iter().enumerate() {
+            let call = self.world.runs[run].state.operation(op).and_then(activity_of);
+            let Some(attempt) = call.map(|call| call.attempt) else { continue };
+            self.cause(run, &Input::Lost { op, attempt, why: LostWhy::Restart }, &Cause::Loss(at))?;
+            self.world.hands.retain(|hand| (hand.run, hand.op) != (run, op));
+        }
         for hand in hands {
             let happened = matches!(self.world.truths.get(&(hand.run, hand.op)), Some(Some(_)));
             if let Some(taken) = hand.taken.filter(|_| hand.comes != Comes::Lost && !happened) {
                 self.world.stubs.give_back(taken);
             }
-        }
-        for run in &mut self.world.runs {
-            run.state = run.folded.clone();
-        }
-        for (at, (run, op)) in self.world.begun().into_iter().enumerate() {
-            let call = self.world.runs[run].state.operation(op).and_then(activity_of);
-            let Some(attempt) = call.map(|call| call.attempt) else { continue };
-            self.cause(run, &Input::Lost { op, attempt, why: LostWhy::Restart }, &Cause::Loss(at))?;
         }
         Ok(())
     }
