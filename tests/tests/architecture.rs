@@ -14,8 +14,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("outlast-protocol", &["outlast-kernel"]),
     ("outlast-store", &["outlast-kernel"]),
     ("outlast-runtime", &["outlast-dsl", "outlast-kernel", "outlast-protocol", "outlast-store"]),
+    ("outlast-trial", &["outlast-dsl", "outlast-kernel"]),
     ("outlast-workers", &["outlast-protocol"]),
-    ("outlast", &["outlast-dsl", "outlast-protocol", "outlast-runtime", "outlast-workers"]),
+    ("outlast", &["outlast-dsl", "outlast-protocol", "outlast-runtime", "outlast-trial", "outlast-workers"]),
     ("outlast-tests", &["outlast-workers"]),
 ];
 
@@ -27,7 +28,7 @@ const OWNED: &[(&str, &[&str])] = &[
     ("axum", &["outlast-runtime"]),
 ];
 
-/// What `dsl` and `kernel` reach by no path: clocks, tasks, disks, logs, chance.
+/// What `dsl`, `kernel` and `trial` reach by no path: clocks, tasks, disks, logs, chance.
 const IMPURE: &[&str] =
     &["tokio", "fjall", "tracing", "rand", "getrandom", "rustix", "libc", "reqwest", "axum"];
 
@@ -58,8 +59,8 @@ fn libraries_stay_in_the_crates_that_own_them() {
 }
 
 #[test]
-fn language_and_kernel_are_pure() {
-    for name in ["outlast-dsl", "outlast-kernel"] {
+fn language_kernel_and_tests_of_flows_are_pure() {
+    for name in ["outlast-dsl", "outlast-kernel", "outlast-trial"] {
         let tree = cargo(&[
             "tree",
             "--locked",

@@ -22,7 +22,7 @@ use crate::test_case::{Choice, Reaction, StepKind, TestCase, TestStep, Verdict};
 /// A test whose values are functions of the program.
 pub(crate) struct Draft {
     name: String,
-    file: FileId,
+    pub(crate) file: FileId,
     span: TextSpan,
     root: FlowIx,
     steps: Vec<TestStep>,
@@ -34,7 +34,7 @@ impl Draft {
     /// Gives the test a machine for its values.
     pub(crate) fn linked(self, program: &Program, edition: u32) -> TestCase {
         let (first, count) = self.values;
-        let values = link_with(program, edition, self.root, first..first + count);
+        let (values, _) = link_with(program, edition, self.root, first..first + count);
         let flow = values.root().name.clone();
         TestCase { name: self.name, file: self.file, span: self.span, flow, values, steps: self.steps }
     }

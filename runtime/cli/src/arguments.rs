@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     act, batch, carry, chat, check, doctor, explain, fork, graph, look, migrate, rpc, run, schedule, serve,
-    worker,
+    test, worker,
 };
 
 /// Runs long agent tasks as durable state machines.
@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Check(check::Arguments),
     /// Explain a code of the checker, or list all codes
     Explain(explain::Arguments),
+    /// Run the tests of flow files, with a crash before and after every event
+    Test(test::Arguments),
     /// Draw a flow as a diagram
     Graph(graph::Arguments),
     /// Run a flow to its end (batch)
@@ -111,6 +113,10 @@ mod tests {
             ("explain", true),
             ("explain F0401 --json", true),
             ("explain F0401 F0402", false),
+            ("test a.flow b.flow --filter agent --junit out.xml --json", true),
+            ("test a.flow --coverage-min 80", true),
+            ("test a.flow --coverage-min 101", false),
+            ("test", false),
             ("graph a.flow:Report --format mermaid", true),
             ("graph a.flow --format pdf", false),
             ("run", true),

@@ -15,6 +15,7 @@ pub(crate) mod rpc;
 pub(crate) mod run;
 pub(crate) mod schedule;
 pub(crate) mod serve;
+pub(crate) mod test;
 pub(crate) mod worker;
 
 use std::path::Path;
@@ -37,6 +38,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
     match cli.command {
         Command::Check(arguments) => check::check(context, &arguments),
         Command::Explain(arguments) => explain::explain(context, &arguments),
+        Command::Test(arguments) => test::test(context, &arguments),
         Command::Graph(arguments) => graph::graph(context, &arguments).await,
         Command::Run(arguments) => run::run(context, &arguments).await,
         Command::Batch(arguments) => batch::batch(context, &arguments).await,

@@ -33,6 +33,11 @@ pub(crate) fn tell(files: &[SourceFile], diagnostics: &[Diagnostic], told: Told)
     diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count()
 }
 
+/// Shows one diagnostic without colours, as part of a result.
+pub(crate) fn shown(files: &[SourceFile], diagnostic: &Diagnostic) -> String {
+    render(diagnostic, &sources(files), Colour::Never)
+}
+
 /// Returns diagnostics for tools.
 pub(crate) fn as_json(files: &[SourceFile], diagnostics: &[Diagnostic]) -> serde_json::Value {
     json(diagnostics, &sources(files))

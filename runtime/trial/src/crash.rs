@@ -14,7 +14,7 @@ use outlast_dsl::machine::EffectClass;
 use outlast_kernel::event::EventKind;
 use outlast_kernel::operation::Outcome;
 
-use crate::failure::{Problem, TestFailure, Why};
+use crate::failure::{Problem, TestFailure};
 use crate::play::{Cause, Moment, Play, Until, told};
 use crate::world::{OpKey, World, activity_of};
 
@@ -93,10 +93,7 @@ fn survive<'t>(
         let compared = same_end(calm, play.world());
         return told(play, compared);
     }
-    let rest = match play.settle(None, Until::Quiet) {
-        Err(problem) if problem.why == Why::NoReply => Ok(()),
-        rest => rest.map(drop),
-    };
+    let rest = play.settle(None, Until::Quiet).map(drop);
     told(play, rest)
 }
 
@@ -124,7 +121,7 @@ fn has_verifier(world: &World<'_>, (run, op): OpKey, moments: &[Moment<'_>]) -> 
 /// Uncounts an attempt that a crash takes, unless its result counts.
 fn forget_attempt(world: &mut World<'_>, (run, op): OpKey, happened: bool) {
     let in_hand = world.hands.iter().find(|hand| (hand.run, hand.op) == (run, op));
-    if let Some(hand) = in_hand.filter(|hand| hand.taken.is_some() && !happened)
+    if let Some(hand) = in_hand.filter(|hand| hand.is_out() && !hand.is_truth && !happened)
         && let Some(count) = world.tally.attempts.get_mut(&hand.activity)
     {
         *count = count.saturating_sub(1);

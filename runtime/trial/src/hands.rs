@@ -9,7 +9,7 @@ use outlast_kernel::ids::{Attempt, Millis, OpId};
 use outlast_kernel::operation::{ActivityOp, Class, OperationKind, Phase};
 use serde_json::json;
 
-use crate::failure::Problem;
+use crate::failure::{Problem, Why};
 use crate::stubs::{Given, Stubs, Taken};
 use crate::world::{OpKey, World, activity_of, doubt_of};
 
@@ -20,8 +20,10 @@ pub(crate) struct Hand {
     pub(crate) op: OpId,
     pub(crate) attempt: Attempt,
     pub(crate) activity: String,
-    /// The reply of a stub; none if the world itself answers.
+    /// The reply of a stub.
     pub(crate) taken: Option<Taken>,
+    /// Whether the world itself answers, who knows what a crash cut off.
+    pub(crate) is_truth: bool,
     pub(crate) comes: Comes,
     /// When it is reported; none: its operation's deadline ends it.
     pub(crate) due: Option<Millis>,
@@ -44,6 +46,18 @@ pub(crate) enum Comes {
     Silence,
     /// It is not even begun: no worker takes it before the operation's deadline.
     Queued,
+    /// No stub says; whoever looks at the run is told.
+    Unanswered(Box<Problem>),
+}
+
+impl Hand {
+    /// Says whether a worker has the attempt.
+    pub(crate) fn is_out(&self) -> bool {
+        match &self.comes {
+            Comes::Queued | Comes::Unanswered(_) => false,
+            Comes::Done(_) | Comes::Failed(_) | Comes::Late | Comes::Lost | Comes::Silence => true,
+        }
+    }
 }
 
 impl<'t> World<'t> {
@@ -71,18 +85,37 @@ impl<'t> World<'t> {
             return Err(Problem::promise(format!("operation {op} is handed out and not open")));
         };
         let known = doubt_of(state, op).and_then(|of| self.truths.get(&(at, of)));
-        let (taken, after_ms, given) = match known {
-            Some(truth) => (None, None, Given::Value(verdict(truth.as_ref()))),
+        let mut hand = Hand {
+            run: at,
+            op,
+            attempt: call.attempt,
+            activity: call.activity.clone(),
+            taken: None,
+            is_truth: known.is_some(),
+            comes: Comes::Silence,
+            due: None,
+            is_awaited: true,
+        };
+        let given = match known {
+            Some(truth) => Given::Value(verdict(truth.as_ref())),
             None => {
                 let input = (call.activity.as_str(), &call.input);
-                let (taken, after_ms, given) = stubs.take(&self.values, input, self.now)?;
-                (Some(taken), after_ms, given)
+                match stubs.take(&self.values, input, self.now) {
+                    Ok((taken, after_ms, given)) => {
+                        (hand.taken, hand.is_awaited) = (Some(taken), after_ms.is_none());
+                        (hand.comes, hand.due) = self.comes(call, after_ms, given)?;
+                        return Ok((hand, call.class, stubs));
+                    }
+                    Err(problem) if problem.why == Why::NoReply => {
+                        (hand.comes, hand.is_awaited) = (Comes::Unanswered(Box::new(problem)), false);
+                        return Ok((hand, call.class, stubs));
+                    }
+                    Err(problem) => return Err(problem),
+                }
             }
         };
-        let (comes, due) = self.comes(call, after_ms, given)?;
-        let is_awaited = after_ms.is_none();
-        let (attempt, activity) = (call.attempt, call.activity.clone());
-        Ok((Hand { run: at, op, attempt, activity, taken, comes, due, is_awaited }, call.class, stubs))
+        (hand.comes, hand.due) = self.comes(call, None, given)?;
+        Ok((hand, call.class, stubs))
     }
 
     fn comes(
@@ -109,6 +142,20 @@ impl<'t> World<'t> {
             (Given::Value(value), _) => (Comes::Done(value), Some(due)),
             (Given::Failure(failure), _) => (Comes::Failed(failure), Some(due)),
         })
+    }
+
+    /// Returns what is to be said of a call that no stub answers.
+    pub(crate) fn unanswered(&self) -> Result<(), Problem> {
+        let problem = self.hands.iter().find_map(|hand| match &hand.comes {
+            Comes::Unanswered(problem) => Some((**problem).clone()),
+            Comes::Done(_)
+            | Comes::Failed(_)
+            | Comes::Late
+            | Comes::Lost
+            | Comes::Silence
+            | Comes::Queued => None,
+        });
+        problem.map_or(Ok(()), Err)
     }
 
     /// Returns the next moment at which something happens, up to `target` or what the clock goes on for by itself.
@@ -141,7 +188,7 @@ impl<'t> World<'t> {
         };
         let kind = |fits: fn(&OperationKind) -> bool| run.state.operations().any(|op| fits(&op.kind));
         match wanted {
-            WaitKind::Activity => self.hands.iter().any(|hand| hand.run == 0),
+            WaitKind::Activity => self.hands.iter().any(|hand| hand.run == 0 && hand.is_out()),
             WaitKind::Question => kind(|kind| matches!(kind, OperationKind::Question(_))),
             WaitKind::Message => kind(|kind| matches!(kind, OperationKind::Await(_))),
             WaitKind::Timer => kind(|kind| matches!(kind, OperationKind::Timer)),

@@ -18,6 +18,7 @@ use outlast_kernel::input::Input;
 
 use crate::expect;
 use crate::failure::{Problem, TestFailure};
+use crate::hands::Comes;
 use crate::world::World;
 
 /// Why an event is appended.
@@ -105,6 +106,8 @@ impl<'t> Play<'t> {
             StepKind::Start(args) => return self.start(args),
             StepKind::Stub(stub) => {
                 self.world.stubs.add(stub);
+                // What waited for an answer may have one now.
+                self.world.hands.retain(|hand| !matches!(hand.comes, Comes::Unanswered(_)));
                 return Ok(());
             }
             StepKind::Allow(pattern) => return self.allow(*pattern),
@@ -123,6 +126,9 @@ impl<'t> Play<'t> {
         self.world.may_block |=
             matches!(step.kind, StepKind::Expect(Expectation::Waiting(WaitKind::Blocked)));
         self.not_blocked()?;
+        if looks(&step.kind) {
+            self.world.unanswered()?;
+        }
         let refused = self.world.refused.take();
         match &step.kind {
             StepKind::Send(name, fields) => self.send(name, fields),
@@ -170,6 +176,26 @@ impl<'t> Play<'t> {
             events: self.world.runs.first().iter().flat_map(|run| run.newest.iter().map(line)).collect(),
             crash: None,
         })
+    }
+}
+
+/// Says whether a step looks at what the run came to: then every call needs a stub. Where a test ends, the run may go on, and who
+/// interrupts it need not say what it would have come to.
+fn looks(step: &StepKind) -> bool {
+    match step {
+        StepKind::Answer(_)
+        | StepKind::Advance(_)
+        | StepKind::Settle(..)
+        | StepKind::Release(_)
+        | StepKind::Expect(_) => true,
+        StepKind::Start(_)
+        | StepKind::Stub(_)
+        | StepKind::Allow(_)
+        | StepKind::Send(..)
+        | StepKind::Close
+        | StepKind::Cancel
+        | StepKind::CrashAt(_)
+        | StepKind::LoseWorker => false,
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use outlast_dsl::machine::Machine;
+use outlast_dsl::machine::{FlowIx, Machine};
 use outlast_kernel::event::{Config, Event, EventKind, Started};
 use outlast_kernel::ids::{Millis, OpId, RunId, Seq};
 use outlast_kernel::operation::{ActivityOp, Effects, Operation, OperationKind, Outcome, Phase};
@@ -113,11 +113,20 @@ impl<'t> World<'t> {
         input: Json,
         parent: Option<(RunId, OpId)>,
     ) -> Result<(), Problem> {
-        let Some(machine) = self.machines.get(flow).cloned() else {
+        let above = parent.as_ref().and_then(|(id, _)| self.runs.iter().find(|run| run.state.run() == id));
+        let machine = match above {
+            None => self.machines.get(flow).cloned(),
+            // A spawned run has the machine that its parent's machine holds.
+            Some(above) => {
+                let of = above.state.machine();
+                let at = of.flows.iter().position(|known| known.name == flow);
+                at.and_then(|at| u32::try_from(at).ok()).map(|at| Arc::new(of.rooted_at(FlowIx(at))))
+            }
+        };
+        let Some(machine) = machine else {
             return Err(Problem::new(format!("there is no flow `{flow}` to start")));
         };
         let input = check_input(&machine, input).map_err(Problem::new)?;
-        let above = parent.as_ref().and_then(|(id, _)| self.runs.iter().find(|run| run.state.run() == id));
         let ancestors = above.map_or_else(Vec::new, |above| {
             above.ancestors.iter().cloned().chain([above.state.run().clone()]).collect()
         });

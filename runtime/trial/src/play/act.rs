@@ -176,6 +176,7 @@ impl Play<'_> {
 
     pub(super) fn crash_at(&mut self, path: &str) -> Result<(), Problem> {
         if !self.settle(None, Until::At(path))? {
+            self.world.unanswered()?;
             return Err(
                 Problem::new(format!("the run does not come to `{path}`")).found(self.world.whereabouts())
             );
@@ -185,9 +186,9 @@ impl Play<'_> {
 
     pub(super) fn lose_worker(&mut self) -> Result<(), Problem> {
         self.settle(None, Until::InHand)?;
-        let lost: Vec<_> =
-            self.world.hands.iter().filter(|hand| hand.comes != Comes::Queued).cloned().collect();
+        let lost: Vec<_> = self.world.hands.iter().filter(|hand| hand.is_out()).cloned().collect();
         if lost.is_empty() {
+            self.world.unanswered()?;
             return Err(Problem::new("no worker has an attempt in hand here").found(self.world.whereabouts()));
         }
         for (at, hand) in lost.into_iter().enumerate() {

@@ -49,10 +49,8 @@ impl Play<'_> {
             let reached = match until {
                 Until::Quiet => false,
                 // What the world itself has to say of a crash comes first.
-                Until::InHand | Until::At(_) if self.world.hands.iter().any(|hand| hand.taken.is_none()) => {
-                    false
-                }
-                Until::InHand => !self.world.hands.is_empty(),
+                Until::InHand | Until::At(_) if self.world.hands.iter().any(|hand| hand.is_truth) => false,
+                Until::InHand => self.world.hands.iter().any(Hand::is_out),
                 Until::At(path) => self.world.is_at(path),
             };
             if reached {
@@ -82,12 +80,12 @@ impl Play<'_> {
                 format!("`{}` may have happened and is begun again, before anyone knows", hand.activity);
             return Err(Problem::promise(message));
         }
-        if class == Class::Once && hand.comes != Comes::Queued {
+        if class == Class::Once && hand.is_out() {
             let begin = Input::Begin { op, attempt: hand.attempt, worker: "test".to_owned() };
             self.cause(run, &begin, &Cause::Drive)?;
         }
         self.world.stubs = stubs;
-        if hand.taken.is_some() && hand.comes != Comes::Queued {
+        if hand.is_out() && !hand.is_truth {
             *self.world.tally.attempts.entry(hand.activity.clone()).or_default() += 1;
         }
         if let Some(of) = doubt_of(&self.world.runs[run].state, op) {
@@ -100,7 +98,7 @@ impl Play<'_> {
     /// Reports the first attempt whose moment has come.
     fn report(&mut self) -> Result<bool, Problem> {
         let due = |hand: &&Hand| hand.due.is_some_and(|due| due <= self.world.now);
-        let first = self.world.hands.iter().filter(due).min_by_key(|hand| (hand.taken.is_some(), hand.due));
+        let first = self.world.hands.iter().filter(due).min_by_key(|hand| (!hand.is_truth, hand.due));
         let Some(hand) = first.cloned() else {
             return Ok(false);
         };
@@ -109,7 +107,9 @@ impl Play<'_> {
             Comes::Done(value) => Report::Done { value, cost: None },
             Comes::Failed(error) => Report::Failed { error, cost: None },
             Comes::Late => Report::Stopped(Stopped::Timeout),
-            Comes::Lost | Comes::Silence | Comes::Queued => Report::Stopped(Stopped::Leaving),
+            Comes::Lost | Comes::Silence | Comes::Queued | Comes::Unanswered(_) => {
+                Report::Stopped(Stopped::Leaving)
+            }
         };
         self.cause(hand.run, &Input::Reported { op, attempt, report }, &Cause::Drive)?;
         self.world.hands.retain(|other| (other.run, other.op) != (hand.run, op));
