@@ -158,6 +158,7 @@ fn is_joined(within: SyntaxKind, before: SyntaxKind, after: SyntaxKind) -> bool 
             | (K::Unary, K::Minus, _)
             | (K::IndexExpr, _, K::LBrack)
             | (K::Awaited | K::Measure, _, K::LParen)
+            | (K::StepStub, K::NameRef, K::LParen)
             | (_, _, K::Comma | K::Colon | K::Dot | K::RParen | K::RBrack | K::ArgList | K::ParamList)
             | (_, K::LParen | K::LBrack | K::Dot, _)
     )

@@ -130,10 +130,12 @@ impl Builder<'_> {
         Doc::All(vec![head, SPACE, body])
     }
 
-    /// `stub model gives [ … ]`
+    /// `stub model gives [ … ]`, `stub model(messages) if … gives …`
     pub(super) fn stub(&mut self, node: &SyntaxNode) -> Doc {
         let parts = parts_of(node);
-        let at = parts.iter().position(|part| part.kind() == SyntaxKind::LBrack).unwrap_or(parts.len());
+        let Some(at) = parts.iter().position(|part| part.kind() == SyntaxKind::LBrack) else {
+            return self.row(node);
+        };
         let head = self.side_by_side(SyntaxKind::StepStub, &parts[..at]);
         Doc::All(vec![head, SPACE, self.bracketed(&parts[at..])])
     }
