@@ -30,7 +30,7 @@ test "it greets <others>" {
 fn the_tests_of_the_examples_hold_and_all_their_crashes_are_survived() {
     let world = World::with_examples();
     let files = ["examples/agent.flow", "examples/deploy.flow", "examples/report.flow"];
-    let end = world.run(&[&["test"], &files[..]].concat());
+    let end = world.run(&[&["test"][..], &files[..]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
     assert!(end.stdout.contains("ok      examples/agent.flow: a refused tool call goes back to the model"), "{end:?}");
     assert!(end.stdout.contains(", 0 failed; "), "{end:?}");
