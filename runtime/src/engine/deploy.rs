@@ -47,7 +47,7 @@ impl Engine {
         let (attachments, checked) = checking
             .await
             .map_err(|e| ApiError::new(Code::Internal, format!("the flows could not be checked: {e}")))?;
-        let Checked { flows: checked, files, diagnostics } = checked;
+        let Checked { flows: checked, files, diagnostics, tests: _ } = checked;
         if diagnostics.iter().any(Diagnostic::is_error) || checked.is_empty() {
             let mut sources = Sources::default();
             for file in files {
