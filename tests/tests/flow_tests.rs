@@ -32,7 +32,10 @@ fn the_tests_of_the_examples_hold_and_all_their_crashes_are_survived() {
     let files = ["examples/agent.flow", "examples/deploy.flow", "examples/report.flow"];
     let end = world.run(&[&["test"][..], &files[..]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
-    assert!(end.stdout.contains("ok      examples/agent.flow: a refused tool call goes back to the model"), "{end:?}");
+    assert!(
+        end.stdout.contains("ok      examples/agent.flow: a refused tool call goes back to the model"),
+        "{end:?}"
+    );
     assert!(end.stdout.contains(", 0 failed; "), "{end:?}");
     assert!(end.stdout.contains("arrows taken ("), "{end:?}");
     assert!(!world.data().exists(), "tests need no data directory");
@@ -69,7 +72,11 @@ fn programs_read_the_report_as_json() {
     let report: Value = serde_json::from_str(&end.stdout).unwrap();
     assert_eq!((end.code, &report["ok"]), (Some(1), &json!(false)));
     let failed = &report["tests"][1];
-    assert_eq!((&failed["line"], &failed["failure"]["found"]), (&json!(18), &json!("\"hello Bob\"")), "{failed}");
+    assert_eq!(
+        (&failed["line"], &failed["failure"]["found"]),
+        (&json!(18), &json!("\"hello Bob\"")),
+        "{failed}"
+    );
     assert_eq!(report["coverage"]["arrows"], json!({ "taken": 1, "all": 2 }));
     let end = world.run(&["test", "hello.flow", "--json", "--filter", "it greets <"]);
     let report: Value = serde_json::from_str(&end.stdout).unwrap();

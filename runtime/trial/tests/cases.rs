@@ -24,7 +24,7 @@ fn told(flow: &str) -> String {
     let checked = check(&[file], &attachments());
     let lines = LineIndex::new(flow);
     let mut out = String::new();
-    for diagnostic in &checked.diagnostics {
+    for diagnostic in checked.diagnostics.iter().filter(|one| one.is_error()) {
         let at = lines.position(diagnostic.span.start, flow);
         let _ = writeln!(out, "{} {}:{} {}", diagnostic.code, at.line, at.column, diagnostic.message);
     }
