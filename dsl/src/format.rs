@@ -24,7 +24,6 @@ use print::Printer;
 
 /// Why a text was not laid out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum FormatError {
     /// The syntax is broken; the diagnostics say where.
     Syntax(Vec<Diagnostic>),

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    act, batch, carry, chat, check, doctor, explain, fork, graph, look, migrate, rpc, run, schedule, serve,
-    test, worker,
+    act, batch, carry, chat, check, doctor, explain, fmt, fork, graph, look, migrate, rpc, run, schedule,
+    serve, test, worker,
 };
 
 /// Runs long agent tasks as durable state machines.
@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Explain(explain::Arguments),
     /// Run the tests of flow files, with a crash before and after every event
     Test(test::Arguments),
+    /// Lay out flow files in the one way there is
+    Fmt(fmt::Arguments),
     /// Draw a flow as a diagram
     Graph(graph::Arguments),
     /// Run a flow to its end (batch)
@@ -117,6 +119,8 @@ mod tests {
             ("test a.flow --coverage-min 80", true),
             ("test a.flow --coverage-min 101", false),
             ("test", false),
+            ("fmt a.flow - --check", true),
+            ("fmt", false),
             ("graph a.flow:Report --format mermaid", true),
             ("graph a.flow --format pdf", false),
             ("run", true),

@@ -7,6 +7,7 @@ pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod fmt;
 pub(crate) mod fork;
 pub(crate) mod graph;
 pub(crate) mod look;
@@ -40,6 +41,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Explain(arguments) => explain::explain(context, &arguments),
         Command::Test(arguments) => test::test(context, &arguments),
         Command::Graph(arguments) => graph::graph(context, &arguments).await,
+        Command::Fmt(arguments) => fmt::fmt(&arguments),
         Command::Run(arguments) => run::run(context, &arguments).await,
         Command::Batch(arguments) => batch::batch(context, &arguments).await,
         Command::Chat(arguments) => chat::chat(context, &arguments).await,

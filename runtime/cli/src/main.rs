@@ -6,6 +6,7 @@
 mod arguments;
 mod commands;
 mod diagnostics;
+mod diff;
 mod environment;
 mod failure;
 mod flow_file;
