@@ -144,8 +144,12 @@ impl Play<'_> {
             self.world.hands.retain(|hand| (hand.run, hand.op) != (run, op));
         }
         for hand in hands {
-            let happened = matches!(self.world.truths.get(&(hand.run, hand.op)), Some(Some(_)));
-            if let Some(taken) = hand.taken.filter(|_| hand.comes != Comes::Lost && !happened) {
+            // What is known to have happened has used its reply up, and what is known not to have happened has not.
+            let is_used = match self.world.truths.get(&(hand.run, hand.op)) {
+                Some(truth) => truth.is_some(),
+                None => hand.comes == Comes::Lost,
+            };
+            if let Some(taken) = hand.taken.filter(|_| !is_used) {
                 self.world.stubs.give_back(taken);
             }
         }
