@@ -40,8 +40,15 @@ fn files_of(folder: &str, ending: &str) -> Vec<PathBuf> {
 
 /// The flows of this repository.
 fn flow_files() -> Vec<PathBuf> {
-    let folders =
-        ["../examples", "../tests/flows", "src/prelude", "src/std", "tests/graph", "tests/programs"];
+    let folders = [
+        "../examples",
+        "../examples/flows",
+        "../tests/flows",
+        "src/prelude",
+        "src/std",
+        "tests/graph",
+        "tests/programs",
+    ];
     folders.iter().flat_map(|folder| files_of(folder, "flow")).collect()
 }
 

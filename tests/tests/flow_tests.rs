@@ -41,6 +41,36 @@ fn the_tests_of_the_examples_hold_and_all_their_crashes_are_survived() {
     assert!(!world.data().exists(), "tests need no data directory");
 }
 
+/// Returns the files of `examples/flows`, by name.
+fn flows(world: &World) -> Vec<String> {
+    let entries = std::fs::read_dir(world.work().join("examples/flows")).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert!(!names.is_empty(), "no flows in examples/flows");
+    names.iter().map(|name| format!("examples/flows/{name}")).collect()
+}
+
+#[test]
+fn the_tests_of_the_flows_users_have_hold_and_take_every_arrow() {
+    let world = World::with_examples();
+    let files = flows(&world);
+    let files = files.iter().map(String::as_str);
+    let end = world.run(&["test", "--coverage-min", "100"].into_iter().chain(files).collect::<Vec<&str>>());
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
+    assert!(end.stdout.contains(", 0 failed; "), "{end:?}");
+    assert!(!end.stdout.contains("never taken"), "{end:?}");
+}
+
+#[test]
+fn the_checker_has_nothing_to_say_about_the_flows_users_have() {
+    let world = World::with_examples();
+    let files = flows(&world);
+    let files = files.iter().map(String::as_str);
+    let checked = world.json(&["check", "--json"].into_iter().chain(files).collect::<Vec<&str>>());
+    assert_eq!((&checked["ok"], &checked["diagnostics"]), (&json!(true), &json!([])));
+}
+
 #[test]
 fn a_failing_test_is_shown_where_it_stands() {
     let world = World::new();
