@@ -129,9 +129,9 @@ impl Parser<'_> {
             let alone = ends || p.solid.get(p.pos + 1).is_none_or(|next| next.first_on_line);
             if p.eat_word("fail") {
                 if p.at(SyntaxKind::StringOpen) {
-                    p.string()
+                    p.string();
                 } else {
-                    p.construct_or_missing("an error or a text")
+                    p.construct_or_missing("an error or a text");
                 }
             } else if alone && p.at_word_in(&["timeout", "unknown"]) {
                 p.bump();
