@@ -1,4 +1,5 @@
 //! Schedules under a clock that is moved by hand: each due time once, whatever happens to the process.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use outlast_protocol::Code;
 use outlast_protocol::schedule::{CatchUp, Kept, Overlap, Schedule};

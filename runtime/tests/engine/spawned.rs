@@ -1,5 +1,6 @@
 //! Spawned runs: they begin once, are stopped by whoever spawned them and nobody else, and their end arrives (cases CHD-04 to CHD-07,
 //! FRK-06).
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use outlast_protocol::Code;
 use outlast_protocol::requests::Fork;

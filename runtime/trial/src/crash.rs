@@ -15,6 +15,7 @@ use outlast_kernel::event::EventKind;
 use outlast_kernel::operation::Outcome;
 
 use crate::failure::{Problem, TestFailure};
+use crate::hands::Comes;
 use crate::play::{Cause, Moment, Play, Until, told};
 use crate::world::{OpKey, World, activity_of};
 
@@ -69,6 +70,9 @@ fn survive<'t>(
     let verified =
         !is_half_lost(moment, side) && begun.iter().all(|key| has_verifier(play.world(), *key, moments));
     for key in &begun {
+        if is_unknown(play.world(), *key) {
+            continue;
+        }
         let result = match &moment.kind {
             EventKind::Done { op, value, .. } if side == Side::Before && (moment.run, *op) == *key => {
                 Some(value.clone())
@@ -116,6 +120,12 @@ fn has_verifier(world: &World<'_>, (run, op): OpKey, moments: &[Moment<'_>]) -> 
         EffectClass::Once(verify) | EffectClass::From(_, _, verify) => verify.is_some() && !counts,
         EffectClass::Pure | EffectClass::Idempotent => false,
     }
+}
+
+/// Says whether the test itself leaves open what becomes of an attempt: then its verifier is asked, as without a crash.
+fn is_unknown(world: &World<'_>, (run, op): OpKey) -> bool {
+    let mut hands = world.hands.iter().filter(|hand| (hand.run, hand.op) == (run, op));
+    hands.any(|hand| matches!(hand.comes, Comes::Lost))
 }
 
 /// Uncounts an attempt that a crash takes, unless its result counts.

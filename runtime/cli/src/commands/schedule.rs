@@ -129,9 +129,9 @@ pub(crate) async fn schedule(context: Context<'_>, arguments: &Arguments) -> Res
             let run = session.call(async |client| client.run_schedule_now(name).await).await?;
             open::close(session).await;
             if context.json {
-                out::json(&run)?
+                out::json(&run)?;
             } else {
-                out::result(&run.id)?
+                out::result(&run.id)?;
             }
             Ok(Exit::Done)
         }
@@ -208,9 +208,9 @@ async fn view(
     let schedule = session.call(call).await?;
     open::close(session).await;
     if context.json {
-        out::json(&schedule)?
+        out::json(&schedule)?;
     } else {
-        out::result(&text(&schedule))?
+        out::result(&text(&schedule))?;
     }
     Ok(Exit::Done)
 }
