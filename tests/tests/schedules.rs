@@ -1,6 +1,5 @@
 //! `outlast schedule` and `/v1/schedules` from outside. What is due when, and what becomes of it, is tested under a clock of its own.
 
-
 use outlast_tests::world::World;
 use serde_json::{Value, json};
 
