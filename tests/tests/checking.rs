@@ -1,7 +1,5 @@
 //! `outlast check --fix` and `outlast explain`: mistakes are mended where the meaning is sure, and explained everywhere.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
