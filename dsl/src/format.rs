@@ -9,6 +9,7 @@ mod arrows;
 mod build;
 mod decls;
 mod doc;
+mod expand;
 mod exprs;
 mod flows;
 mod lists;
@@ -19,6 +20,7 @@ mod rows;
 use crate::diag::{Diagnostic, FileId};
 use crate::syntax::{Parse, parse};
 use build::Builder;
+pub use expand::{ExpandError, expand};
 use pieces::{Pieces, says_the_same};
 use print::Printer;
 

@@ -21,7 +21,7 @@ pub mod test_case;
 
 pub use check::{Checked, CheckedFlow, check};
 pub use files::{SourceFile, gather, part, used_files};
-pub use format::{FormatError, format};
+pub use format::{ExpandError, FormatError, expand, format};
 pub use places::{PlaceEntry, PlaceLine, Places};
 pub use schema::{schema, schema_of_fields};
 pub use test_case::TestCase;

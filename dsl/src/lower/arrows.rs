@@ -110,7 +110,8 @@ impl Scope<'_> {
         arms
     }
 
-    fn timer(
+    /// Lowers a timer of a state.
+    pub(crate) fn timer(
         &mut self,
         cx: &FlowCx<'_>,
         arrow: &ast::Arrow,

@@ -116,7 +116,7 @@ impl Level {
 }
 
 /// The outcomes with a word of their own.
-const WORDS: &[(&str, Outcome)] = &[
+pub(crate) const WORDS: &[(&str, Outcome)] = &[
     ("ok", Outcome::Ok),
     ("failed", Outcome::Failed),
     ("timeout", Outcome::Timeout),

@@ -2,7 +2,7 @@
 //!
 //! Leaves effects and arrows to their files. Invariant: the chain is what a person would have written by hand: the first state
 //! has the place of `S` in the flow, the others stand behind all written states; `ok` leads from one to the next, every other
-//! arrow of the block belongs to each of them.
+//! arrow of the block belongs to each of them that can lead to one of its outcomes.
 
 use std::collections::BTreeSet;
 
@@ -229,24 +229,64 @@ impl Scope<'_> {
             let mut words = names.filter_map(|name| name.name()).map(|name| name.text()).peekable();
             words.peek().is_some() && words.all(|word| word == "ok")
         };
-        let written = block.text.arrows().filter(|arrow| is_last || !only_ok(arrow));
-        let (arrows, timers) = self.arrows(cx, written, info);
-        let mut arrows = named_first(arrows);
-        if is_last && !info.unknown {
-            // Whether an arrow is ever taken is asked of the whole block.
-            self.check_never_taken(cx, &Level::of(&arrows), Some(info));
-        }
+        let written: Vec<ast::Arrow> =
+            block.text.arrows().filter(|arrow| is_last || !only_ok(arrow)).collect();
+        let by_name = self.taken_by_name(cx, &written, info);
         let fits = |outcome: Outcome| match outcome {
             Outcome::Message(_) => true,
             Outcome::Ok => is_last,
-            outcome => step.possible.iter().any(|one| covers(outcome, *one)),
+            // Where every failure of the step has an arrow of its own, nothing is left for `problem`.
+            Outcome::Problem => {
+                step.possible.iter().any(|one| covers(Outcome::Problem, *one) && !by_name.contains(one))
+            }
+            outcome => step.possible.contains(&outcome),
         };
-        for one in &mut arrows {
+        let (mut arrows, mut timers, mut level) = (Vec::new(), Timers::new(), Vec::new());
+        for arrow in &written {
+            if let ast::Arrow::Timer(timer) = arrow {
+                timers.push((self.timer(cx, arrow, timer, info), arrow.span()));
+                continue;
+            }
+            let mut told = Vec::new();
+            let mut aside = self.aside(&mut told);
+            let tried = aside.arrow(cx, arrow, Some(info));
+            let Some(mut one) = (match &tried {
+                Some(one) if one.arrow.on.iter().any(|outcome| fits(*outcome)) => {
+                    self.arrow(cx, arrow, Some(info))
+                }
+                // It takes no place in the frame of a step that cannot lead to it; its mistakes count all the same.
+                Some(_) | None => {
+                    self.outcome_lost |= aside.outcome_lost;
+                    self.out.append(&mut told);
+                    tried
+                }
+            }) else {
+                continue;
+            };
+            level.extend(Level::of(std::slice::from_ref(&one)));
             one.arrow.on.retain(|outcome| fits(*outcome));
             one.named.retain(|(outcome, _)| fits(*outcome));
+            one.arrow.payload = payload(&one.arrow, info);
+            arrows.push(one);
+        }
+        if is_last && !info.unknown {
+            // Whether an arrow is ever taken is asked of the whole block.
+            self.check_never_taken(cx, &Level::named_first(level), Some(info));
         }
         arrows.retain(|one| !one.arrow.on.is_empty());
-        (arrows, timers)
+        (named_first(arrows), timers)
+    }
+
+    /// The outcomes that an arrow without a condition names, so that none is left for `problem`.
+    fn taken_by_name(&self, cx: &FlowCx<'_>, written: &[ast::Arrow], info: &EffectInfo) -> Vec<Outcome> {
+        let mut unheard = Vec::new();
+        let mut aside = self.aside(&mut unheard);
+        let unguarded = written.iter().filter(|arrow| arrow.guard().is_none());
+        let named = unguarded.filter_map(|arrow| arrow.outcomes()).map(|outcomes| {
+            let named = aside.outcome_names(cx, &outcomes, Some(info));
+            named.into_iter().map(|(outcome, _)| outcome).collect::<Vec<_>>()
+        });
+        named.filter(|outcomes| !outcomes.contains(&Outcome::Problem)).flatten().collect()
     }
 
     /// The arrow from one step to the next, which takes along what is still needed.
@@ -269,4 +309,10 @@ impl Scope<'_> {
         };
         OwnArrow { arrow, named: vec![(Outcome::Ok, span)], span }
     }
+}
+
+/// What an arrow brings along that is left with some of its outcomes: a single failure is a problem anyway.
+fn payload(arrow: &Arrow, info: &EffectInfo) -> Payload {
+    let is_problem = arrow.on == [Outcome::Failed] || (info.activity && arrow.on == [Outcome::Timeout]);
+    if is_problem { Payload::Own } else { arrow.payload }
 }

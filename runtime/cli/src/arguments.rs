@@ -119,6 +119,8 @@ mod tests {
         ("test a.flow --coverage-min 101", false),
         ("test", false),
         ("fmt a.flow - --check", true),
+        ("fmt --expand a.flow", true),
+        ("fmt --expand --check a.flow", false),
         ("fmt", false),
         ("graph a.flow:Report --format mermaid", true),
         ("graph a.flow --format pdf", false),

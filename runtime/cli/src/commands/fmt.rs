@@ -1,13 +1,14 @@
 //! `outlast fmt`: lays flow files out in the one way there is.
 //!
-//! Leaves the layout to the language. Invariant: a file is replaced as a whole or not at all, and only if its layout changes.
+//! Leaves the layout, and what sugar stands for, to the language. Invariants: a file is replaced as a whole or not at all, and only if
+//! its layout changes; with `--expand` nothing is replaced.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use outlast_dsl::diag::FileId;
-use outlast_dsl::{FormatError, SourceFile, format};
+use outlast_dsl::{ExpandError, FormatError, SourceFile, expand, format, gather};
 
 use crate::diagnostics::{self, Told};
 use crate::diff;
@@ -25,6 +26,9 @@ pub(crate) struct Arguments {
     /// Change nothing: show what would change, and exit with 1 if anything would
     #[arg(long)]
     check: bool,
+    /// Change nothing: show the text with its sugar (`steps`) written out as the states that it stands for
+    #[arg(long, conflicts_with = "check")]
+    expand: bool,
 }
 
 /// What became of a file.
@@ -39,7 +43,7 @@ enum Outcome {
 pub(crate) fn fmt(arguments: &Arguments) -> Result<Exit, Failure> {
     let mut outcomes = Vec::new();
     for path in &arguments.files {
-        outcomes.push(one(path, arguments.check)?);
+        outcomes.push(if arguments.expand { expanded(path)? } else { one(path, arguments.check)? });
     }
     if outcomes.contains(&Outcome::Refused) {
         return Ok(Exit::Usage);
@@ -49,11 +53,7 @@ pub(crate) fn fmt(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 fn one(path: &Path, check: bool) -> Result<Outcome, Failure> {
-    let is_stdin = path == Path::new("-");
-    let (name, text) = match is_stdin {
-        true => ("stdin".to_owned(), read_stdin()?),
-        false => (path.display().to_string(), read_text(path)?),
-    };
+    let (name, text) = read(path)?;
     let formatted = match format(FileId(0), &text) {
         Ok(formatted) => formatted,
         Err(error) => {
@@ -66,7 +66,7 @@ fn one(path: &Path, check: bool) -> Result<Outcome, Failure> {
         if outcome == Outcome::Differs {
             out::result(diff::unified(&name, &text, &formatted).trim_end_matches('\n'))?;
         }
-    } else if is_stdin {
+    } else if is_stdin(path) {
         if !formatted.is_empty() {
             out::result(formatted.trim_end_matches('\n'))?;
         }
@@ -86,6 +86,47 @@ fn tell(name: &str, text: String, error: &FormatError) {
         FormatError::Changed => out::say(&format!(
             "{name} is left as it is: its layout could not be changed without changing more; please report this"
         )),
+    }
+}
+
+/// Shows a file with its sugar written out; errors are told as `check` tells them.
+fn expanded(path: &Path) -> Result<Outcome, Failure> {
+    let (name, text) = read(path)?;
+    let file = SourceFile { name, text };
+    let attachments = gather(std::slice::from_ref(&file), |used| read_text(Path::new(used)).ok());
+    match expand(&file, &attachments) {
+        Ok(expanded) => {
+            if !expanded.is_empty() {
+                out::result(expanded.trim_end_matches('\n'))?;
+            }
+            return Ok(Outcome::AsItWas);
+        }
+        Err(ExpandError::Wrong(checked)) => {
+            diagnostics::tell(&checked.files, &checked.diagnostics, Told::All);
+        }
+        Err(ExpandError::Unwritable { at, message }) => {
+            out::say(&format!(
+                "{}:{}:{}: this cannot be written out: {message}",
+                file.name, at.line, at.column
+            ));
+        }
+        Err(ExpandError::Changed) => out::say(&format!(
+            "{}: written out, this would mean something else; please report this",
+            file.name
+        )),
+    }
+    Ok(Outcome::Refused)
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// The name and the text of a file, or of stdin.
+fn read(path: &Path) -> Result<(String, String), Failure> {
+    match is_stdin(path) {
+        true => Ok(("stdin".to_owned(), read_stdin()?)),
+        false => Ok((path.display().to_string(), read_text(path)?)),
     }
 }
 
