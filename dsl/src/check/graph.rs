@@ -91,6 +91,10 @@ impl<'f> Graph<'f> {
     /// Adds where a broken limit leads: it replaces the arrow that broke it.
     fn add_limit(&mut self, limit: &Limit, plain: &[Edge]) {
         let breaking: Vec<(usize, bool)> = match limit.measure {
+            // Every later arrow finds it broken still.
+            Measure::Visits(..) | Measure::Data(_) | Measure::Age | Measure::Cost if stays_broken(limit) => {
+                plain.iter().map(|edge| (edge.from, edge.moves_on)).collect()
+            }
             Measure::Visits(of, _) => plain
                 .iter()
                 .filter(|edge| edge.to == To::State(of.at()))
@@ -360,6 +364,19 @@ impl Graph<'_> {
             Join::Count(wanted) => parallel.regions.len() - waiting < wanted as usize,
             Join::Region(at) => parallel.regions.get(at as usize).is_some_and(waits),
         }
+    }
+}
+
+/// Whether the flow goes on with a limit that nothing has set back when it was broken.
+fn stays_broken(limit: &Limit) -> bool {
+    let Goal::State(to, _) = limit.goal else { return false };
+    match limit.measure {
+        Measure::Visits(of, since) => of == to && since != Some(to),
+        Measure::Data(data) => !limit.acts.iter().any(|act| match act {
+            Act::Set(assign) => assign.data == data && !raises_its_field(assign),
+            Act::Discard(_) | Act::Settle(..) | Act::AlsoDo(..) | Act::Emit(_) => false,
+        }),
+        Measure::Age | Measure::Cost => true,
     }
 }
 

@@ -61,24 +61,26 @@ impl Graph<'_> {
         self.edges.iter().filter(|edge| !edge.moves_on).collect()
     }
 
-    /// Takes out the edges of a cycle that a limit bounds.
+    /// Takes out the edges of a cycle that a limit bounds. The way out of a broken limit is not measured; what it raises is seen by
+    /// the next arrow, and only by limits that stand before the broken one, which wins otherwise.
     fn drop_counted(&self, cycle: &[usize], edges: &mut Vec<&Edge>) {
         let inside = |edge: &Edge| {
             cycle.contains(&edge.from) && matches!(edge.to, To::State(to) if cycle.contains(&to))
         };
-        for limit in &self.flow.limits {
+        for (at, limit) in self.flow.limits.iter().enumerate() {
+            let measured = |edge: &Edge| inside(edge) && edge.broken.is_none_or(|by| at < by);
             match limit.measure {
                 // Only a cycle that never enters the state that sets the count back raises it without end.
                 Measure::Visits(of, since)
                     if cycle.contains(&of.at())
                         && !since.is_some_and(|since| cycle.contains(&since.at())) =>
                 {
-                    edges.retain(|edge| !(inside(edge) && edge.to == To::State(of.at())));
+                    edges.retain(|edge| !(measured(edge) && edge.to == To::State(of.at())));
                 }
                 Measure::Data(data)
                     if !edges.iter().any(|edge| inside(edge) && edge.changes.contains(&data)) =>
                 {
-                    edges.retain(|edge| !(inside(edge) && edge.raises.contains(&data)));
+                    edges.retain(|edge| !(measured(edge) && edge.raises.contains(&data)));
                 }
                 Measure::Visits(..) | Measure::Data(_) | Measure::Cost | Measure::Age => {}
             }

@@ -1,0 +1,191 @@
+//! Promises that hold for machines that nobody wrote: random programs that pass the checker, driven by random inputs.
+//!
+//! `OUTLAST_CASES` says how many programs are written, `OUTLAST_SEED` with which one to begin. A failing case prints its seed, its
+//! text and its last events. Invariant: what is promised here is promised for every machine that passes the checker.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod driver;
+mod generator;
+
+use driver::{Driven, Fate, failure, is_always_undone, result};
+use generator::{Dice, World, program};
+use outlast_dsl::machine::{EachBody, Effect, Expr, Flow, FlowIx, Literal, Machine, Measure};
+use outlast_kernel::event::Settlement;
+use outlast_kernel::input::{Input, Report};
+use outlast_kernel::operation::{Class, Outcome};
+
+/// Programs of one test, each compiled, which is what costs time.
+const PROGRAMS: u64 = 24;
+/// Runs of one program.
+const RUNS: u64 = 8;
+/// Inputs of one run.
+const STEPS: usize = 60;
+/// States that a run of activities only may enter in a test; programs that may go on for longer are left out.
+const ENTERED_MAX: u64 = 4_000;
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let first = number("OUTLAST_SEED", 0);
+    first..first + number("OUTLAST_CASES", PROGRAMS)
+}
+
+/// Prints what a failing case was.
+struct Case<'a> {
+    seed: u64,
+    text: &'a str,
+    events: Vec<String>,
+}
+
+impl Drop for Case<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("seed {}\n{}\n{}", self.seed, self.text, self.events.join("\n"));
+        }
+    }
+}
+
+impl Case<'_> {
+    fn saw(&mut self, driven: &Driven) {
+        self.events =
+            driven.run.history.iter().map(|event| format!("{:?} {:?}", event.n, event.kind)).collect();
+    }
+}
+
+/// Compiles the programs and gives those that pass to `check`. Half of them must pass: a generator whose programs are refused
+/// tests nothing.
+fn with_programs(world: World, mut check: impl FnMut(Machine, &mut Case<'_>)) {
+    let mut passed = 0;
+    for seed in seeds() {
+        let text = program(seed, world);
+        let source = outlast_dsl::SourceFile { name: "test.flow".to_owned(), text: text.clone() };
+        let checked = outlast_dsl::check(&[source], &std::collections::BTreeMap::new());
+        let Some(flow) = checked.flows.into_iter().find(|flow| flow.name == "F0") else { continue };
+        passed += 1;
+        check(flow.machine, &mut Case { seed, text: &text, events: Vec::new() });
+    }
+    let all = seeds().end - seeds().start;
+    println!("{passed} of {all} programs passed the checker");
+    assert!(passed * 2 >= all, "{passed} of {all} programs passed the checker");
+}
+
+#[test]
+fn a_machine_that_passed_the_checker_keeps_every_promise_whatever_happens() {
+    with_programs(World::Everything, |machine, case| {
+        for round in 0..RUNS {
+            let mut dice = Dice::new(case.seed << 8 | round);
+            let mut driven = Driven::start(machine.clone());
+            for _ in 0..STEPS {
+                driven.step(&mut dice);
+                case.saw(&driven);
+            }
+            driven.snapshot_and_the_rest_give_the_fold();
+            driven.crash();
+            what_happened_in_a_saga_is_undone(&driven, &machine);
+        }
+    });
+}
+
+/// What is undone is undone once and may have happened; after a failure or a cancel all that happened is undone, unless an undo
+/// itself came to a bad end.
+fn what_happened_in_a_saga_is_undone(driven: &Driven, machine: &Machine) {
+    let mut undone = driven.undone.clone();
+    undone.sort_unstable();
+    assert!(undone.windows(2).all(|pair| pair[0] != pair[1]), "undone twice: {undone:?}");
+    for op in &undone {
+        let not = driven.fates.get(op) == Some(&Fate::Not);
+        assert!(!not || is_always_undone(machine), "{op} did not happen and was undone");
+    }
+    let left = matches!(driven.run.state.outcome(), Some(Outcome::Failed(_) | Outcome::Cancelled));
+    if machine.root().saga && left && !driven.undo_trouble {
+        for (op, fate) in &driven.fates {
+            assert!(*fate != Fate::Done || undone.contains(op), "{op} happened and was not undone");
+        }
+    }
+}
+
+/// The most states that a flow may enter, with those of the flows that it runs, if its counters bound it.
+fn entered_at_most(machine: &Machine, flow: &Flow) -> u64 {
+    let counted = flow.limits.iter().map(|limit| match (limit.measure, &limit.max) {
+        (Measure::Visits(..) | Measure::Data(_), Expr::Lit(Literal::Int(most))) => most.unsigned_abs() + 2,
+        _ => 1,
+    });
+    let rounds = counted.fold(1, u64::saturating_mul);
+    let states: u64 =
+        flow.states.iter().map(|state| 1 + inside(machine, &state.effect)).fold(0, u64::saturating_add);
+    rounds.saturating_mul(states)
+}
+
+fn inside(machine: &Machine, effect: &Effect) -> u64 {
+    let run =
+        |flow: FlowIx| entered_at_most(machine, &machine.flows[usize::try_from(flow.0).expect("an index")]);
+    let body = |body: &EachBody| match body {
+        EachBody::Run(flow, ..) => run(*flow),
+        EachBody::Do(..) | EachBody::Ask(_) | EachBody::Await(_) | EachBody::Each(_) => 0,
+    };
+    match effect {
+        Effect::Run(flow, ..) => run(*flow),
+        Effect::Each(each) => body(&each.body).saturating_mul(5),
+        Effect::Parallel(all) => {
+            all.regions.iter().map(|region| body(&region.body)).fold(0, u64::saturating_add)
+        }
+        Effect::Wait
+        | Effect::Do(..)
+        | Effect::Await(_)
+        | Effect::Ask(_)
+        | Effect::Spawn(_)
+        | Effect::Choose(_)
+        | Effect::Match(..) => 0,
+    }
+}
+
+#[test]
+fn a_loop_that_passed_the_checker_ends_while_time_stands_still() {
+    let mut driven_ones = 0;
+    with_programs(World::ActivitiesOnly, |machine, case| {
+        let most = entered_at_most(&machine, machine.root());
+        if most > ENTERED_MAX {
+            return;
+        }
+        driven_ones += 1;
+        for round in 0..RUNS {
+            let mut dice = Dice::new(case.seed << 8 | round);
+            let mut driven = Driven::start(machine.clone());
+            // Some rounds never see a failure.
+            let good = if round < 2 { 100 } else { 60 };
+            while driven.run.state.outcome().is_none() {
+                settle_one(&mut driven, &mut dice, good);
+                case.saw(&driven);
+                let entered = driven.run.entered.len() as u64;
+                assert!(entered <= most, "{entered} states were entered, {most} were to be the most");
+            }
+        }
+    });
+    assert!(driven_ones * 4 >= seeds().end - seeds().start, "only {driven_ones} programs were driven");
+}
+
+/// Brings one of the open activities to its end.
+fn settle_one(driven: &mut Driven, dice: &mut Dice, good: usize) {
+    let open = driven.run.activities();
+    assert!(!open.is_empty(), "it rests at {} with nothing to do", driven.run.state.path());
+    let (op, work) = open[dice.below(open.len())];
+    let (attempt, work) = (work.attempt, work.clone());
+    let report = if dice.percent(good) {
+        Report::Done { value: result(&work, dice), cost: None }
+    } else {
+        let mut error = failure(dice);
+        error.retryable = false;
+        Report::Failed { error, cost: None }
+    };
+    if work.class == Class::Once {
+        driven.give(&Input::Begin { op, attempt, worker: "w".to_owned() });
+    }
+    if !driven.give(&Input::Reported { op, attempt, report }) {
+        // It waits for its verifier, which is open too, or for a person.
+        driven.give(&Input::Settle { op, verdict: Settlement::Fail, by: "ann".to_owned() });
+    }
+}
