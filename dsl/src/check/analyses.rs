@@ -10,6 +10,8 @@ mod sagas;
 mod tools;
 mod unused;
 
+use std::collections::BTreeMap;
+
 use super::declare::Texts;
 use super::graph::{self, Graph, Passing};
 use super::outcomes::possible;
@@ -30,6 +32,8 @@ pub(crate) struct Analysed<'a> {
     book: &'a PlaceBook,
     /// What surely happens in each flow before it is over.
     passing: Vec<Passing>,
+    /// The effects as they are written, by flow and name of the state.
+    effects: BTreeMap<(FlowIx, String), ast::Effect>,
 }
 
 /// Reports what is wrong with the flows that are `clean`, and with the program as a whole.
@@ -42,7 +46,8 @@ pub(crate) fn check(
     out: &mut Vec<Diagnostic>,
 ) {
     let passing = passing(tables, program);
-    let analysed = Analysed { texts, tables, program, book, passing };
+    let effects = clean.iter().flat_map(|ix| effects(*ix, &texts.flows[ix.at()].1)).collect();
+    let analysed = Analysed { texts, tables, program, book, passing, effects };
     // What nothing reads is often just what a mistake does not get to.
     let names_count = !out.iter().any(Diagnostic::is_error);
     let clean = clean.iter().filter(|ix| !program.flows[ix.at()].states.is_empty());
@@ -83,20 +88,24 @@ impl<'a> Analysed<'a> {
     }
 
     /// The effect of a state as it is written; of a state that was made from `steps` its step.
-    fn effect_text(&self, ix: FlowIx, state: StateIx) -> Option<ast::Effect> {
-        let (_, text) = &self.texts.flows[ix.at()];
-        let name = self.state_name(ix, state);
-        let (written, step) = name.split_once('.').map_or((name, None), |(state, step)| (state, Some(step)));
-        let mut states = text.states();
-        let found = states.find(|one| one.name().is_some_and(|name| name.text() == written))?;
-        match (found.effect()?, step) {
-            (ast::Effect::Steps(steps), Some(step)) => {
-                let mut steps = steps.steps();
-                steps.find(|one| one.name().is_some_and(|name| name.text() == step))?.effect()
-            }
-            (effect, _) => Some(effect),
-        }
+    fn effect_text(&self, ix: FlowIx, state: StateIx) -> Option<&ast::Effect> {
+        self.effects.get(&(ix, self.state_name(ix, state).to_owned()))
     }
+}
+
+/// The effects of a flow as they are written, by the names of the states that they became.
+fn effects(ix: FlowIx, text: &ast::Flow) -> Vec<((FlowIx, String), ast::Effect)> {
+    let mut all = Vec::new();
+    for state in text.states() {
+        let (Some(name), Some(effect)) = (state.name(), state.effect()) else { continue };
+        if let ast::Effect::Steps(steps) = &effect {
+            let named =
+                steps.steps().filter_map(|step| Some((step.name()?.text().to_owned(), step.effect()?)));
+            all.extend(named.map(|(step, effect)| ((ix, format!("{}.{step}", name.text())), effect)));
+        }
+        all.push(((ix, name.text().to_owned()), effect));
+    }
+    all
 }
 
 /// Finds out what surely happens inside flows: a flow that is not known to let anything happen lets nothing happen.

@@ -3,6 +3,7 @@
 //! Leaves the map that is handed out to `crate::places`. Invariant: a part is named as the kernel names it, by its position in
 //! the machine.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::SourceFile;
@@ -45,17 +46,20 @@ impl fmt::Display for Part {
 #[derive(Debug, Default)]
 pub(crate) struct PlaceBook {
     entries: Vec<(FlowIx, Option<StateIx>, Part, Spot)>,
+    /// Which entries belong to a flow or state.
+    by_state: BTreeMap<(FlowIx, Option<StateIx>), Vec<usize>>,
 }
 
 impl PlaceBook {
     pub(crate) fn add(&mut self, flow: FlowIx, state: Option<StateIx>, part: Part, spot: Spot) {
+        self.by_state.entry((flow, state)).or_default().push(self.entries.len());
         self.entries.push((flow, state, part, spot));
     }
 
     /// Where a part stands.
     pub(crate) fn spot(&self, flow: FlowIx, state: Option<StateIx>, part: &Part) -> Option<Spot> {
-        let found = self.entries.iter().find(|(f, s, p, _)| *f == flow && *s == state && p == part);
-        found.map(|(.., spot)| *spot)
+        let own = self.by_state.get(&(flow, state))?.iter().map(|at| &self.entries[*at]);
+        own.into_iter().find(|(_, _, one, _)| one == part).map(|(.., spot)| *spot)
     }
 
     /// The parts of one flow; `name_of` gives the names of its states.
@@ -70,7 +74,8 @@ impl PlaceBook {
         own.filter_map(|(_, state, part, spot)| {
             let (source, lines) = sources.get(spot.file.0 as usize)?;
             let line = lines.position(spot.span.start, &source.text).line;
-            let snippet = source.text.lines().nth(line as usize - 1).unwrap_or_default().trim().to_owned();
+            let whole = lines.span_of(line - 1, &source.text).map_or("", |span| span.of(&source.text));
+            let snippet = whole.trim().to_owned();
             let line = PlaceLine { file: source.name.clone(), line, snippet };
             Some(PlaceEntry {
                 flow: flow_name.to_owned(),

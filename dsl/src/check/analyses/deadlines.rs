@@ -37,7 +37,7 @@ pub(super) fn check(of: &Analysed<'_>, ix: FlowIx, out: &mut Vec<Diagnostic>) {
     for at in 0..flow.states.len() {
         let state = super::state_ix(at);
         let text = of.effect_text(ix, state);
-        report_all(of.bounds_of(ix, state, &flow.states[at].effect, text.as_ref()), out);
+        report_all(of.bounds_of(ix, state, &flow.states[at].effect, text), out);
     }
     report_all(of.ages(ix), out);
     report_all(of.clean_up(ix).into_iter().collect(), out);

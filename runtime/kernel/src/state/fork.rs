@@ -1,7 +1,7 @@
 //! The first event of a fork, applied to the configuration of its parent's prefix.
 //!
-//! Invariant: nothing `once` that the parent has begun runs in the fork; timers have the time left that they had; grants,
-//! request ids and ids of questions are not shared.
+//! Invariant: nothing `once` that the parent has begun runs in the fork, and nothing that the parent did is undone by it; timers have
+//! the time left that they had; grants, request ids and ids of questions are not shared.
 
 use std::sync::Arc;
 
@@ -31,6 +31,7 @@ impl Turn<'_> {
         self.s.seen = rpds::RedBlackTreeMapSync::new_sync();
         self.s.decided = Arc::default();
         self.s.parent = None;
+        self.leave_undos_to_the_parent();
         let elapsed = self.s.time.0.saturating_sub(before.0).max(0).unsigned_abs();
         self.shift_ages(elapsed)?;
         let open: Vec<_> = self.s.ops.values().cloned().collect();
@@ -62,6 +63,15 @@ impl Turn<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What was done before the fork point is the parent's, which may rely on it: the fork undoes what it opens itself.
+    fn leave_undos_to_the_parent(&mut self) {
+        let over = self.s.undos.keys().filter(|op| !self.s.ops.contains_key(op));
+        let over: Vec<OpId> = over.copied().collect();
+        for op in over {
+            self.s.undos.remove_mut(&op);
+        }
     }
 
     /// Time does not pass between the fork point and the fork.
