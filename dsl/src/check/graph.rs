@@ -376,7 +376,8 @@ fn stays_broken(limit: &Limit) -> bool {
             Act::Set(assign) => assign.data == data && !raises_its_field(assign),
             Act::Discard(_) | Act::Settle(..) | Act::AlsoDo(..) | Act::Emit(_) => false,
         }),
-        Measure::Age | Measure::Cost => true,
+        // Nothing can set these back, so they are measured until they are broken, and not from then on.
+        Measure::Age | Measure::Cost => false,
     }
 }
 

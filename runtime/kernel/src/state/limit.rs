@@ -1,7 +1,7 @@
 //! Limits: measured after the sets of an arrow and before its goal, and when a budget or an age runs out.
 //!
-//! Invariant: a broken limit replaces the arrow once: its own goal is not measured again, nor is what follows from it. A limit on data is
-//! measured again when it has held in between, one on cost or age never is. Cleaning up knows no limits.
+//! Invariant: a broken limit replaces the arrow; its own goal is not measured again. A limit on cost or age, which nothing can set back,
+//! is broken once and not measured from then on. Cleaning up knows no limits.
 
 use outlast_dsl::machine::{Goal, Measure};
 use rust_decimal::Decimal;
@@ -23,36 +23,25 @@ impl Turn<'_> {
         let program = self.program;
         let def = program.flow(self.flow(id)?.flow);
         for (at, limit) in def.limits.iter().enumerate() {
+            if self.is_broken(id, at)? {
+                continue;
+            }
             self.spot = (Some(id), Spot::Limit(at));
             let measured = self.measure(id, at, limit.measure, goal)?;
             let mut scope = self.flow_scope(id)?;
             let max = eval(&mut self.env, &mut scope, &limit.max)?;
-            let exceeded = exceeds(&measured, &max)?;
-            match limit.measure {
-                Measure::Visits(..) => {}
-                Measure::Data(_) | Measure::Cost | Measure::Age if exceeded && self.is_broken(id, at)? => continue,
-                Measure::Data(_) if !exceeded => self.mark_limit(id, at, 0)?,
-                Measure::Data(_) | Measure::Cost | Measure::Age => {}
-            }
-            if exceeded {
+            if exceeds(&measured, &max)? {
                 return Ok(Some(at));
             }
         }
         Ok(None)
     }
 
-    /// Says whether the way out of a limit on data, cost or age has been taken.
+    /// Says whether the way out of a limit on cost or age has been taken.
     pub(super) fn is_broken(&self, id: NodeId, at: usize) -> Result<bool, Fault> {
         let flow = self.flow(id)?;
-        let counts = matches!(self.program.flow(flow.flow).limits[at].measure, Measure::Visits(..));
-        Ok(!counts && flow.visits.get(at).is_some_and(|mark| *mark != 0))
-    }
-
-    fn mark_limit(&mut self, id: NodeId, at: usize, mark: i64) -> Result<(), Fault> {
-        if let Some(found) = self.flow_mut(id)?.visits.get_mut(at) {
-            *found = mark;
-        }
-        Ok(())
+        let for_good = is_for_good(self.program.flow(flow.flow).limits[at].measure);
+        Ok(for_good && flow.visits.get(at).is_some_and(|mark| *mark != 0))
     }
 
     fn measure(&self, id: NodeId, at: usize, measure: Measure, goal: &Goal) -> Result<Value, Fault> {
@@ -84,9 +73,10 @@ impl Turn<'_> {
         }
         self.count_transition()?;
         let limit = &self.program.flow(self.flow(id)?.flow).limits[at];
-        match limit.measure {
-            Measure::Visits(..) => {}
-            Measure::Data(_) | Measure::Cost | Measure::Age => self.mark_limit(id, at, 1)?,
+        if is_for_good(limit.measure)
+            && let Some(mark) = self.flow_mut(id)?.visits.get_mut(at)
+        {
+            *mark = 1;
         }
         self.spot = (Some(id), Spot::Limit(at));
         self.note_taken(id, self.spot.1)?;
@@ -94,6 +84,14 @@ impl Turn<'_> {
         self.sets(&mut scope, &limit.acts)?;
         self.flow_mut(id)?.data.clone_from(&scope.data);
         self.go_unlimited(id, scope, &[&limit.acts], &limit.goal, Way::Limit)
+    }
+}
+
+/// Says whether what a limit measures only grows, so that once broken it stays so.
+fn is_for_good(measure: Measure) -> bool {
+    match measure {
+        Measure::Cost | Measure::Age => true,
+        Measure::Visits(..) | Measure::Data(_) => false,
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct FlowNode {
     pub(crate) prefix: Arc<str>,
     pub(crate) params: Arc<[Value]>,
     pub(crate) data: Vec<Value>,
-    /// One figure for each limit of the flow: how many visits; or, for other measures, 1 once the limit was broken.
+    /// One figure for each limit of the flow: how many visits; of cost and age, 1 once it was broken.
     pub(crate) visits: Vec<i64>,
     pub(crate) started_at: Millis,
     /// Whether something outside may have changed on its behalf.
