@@ -7,7 +7,7 @@ mod common;
 
 use common::Run;
 use outlast_dsl::machine::Machine;
-use outlast_kernel::event::{Choice, LostWhy, SpawnResult};
+use outlast_kernel::event::{ChildrenOfFork, Choice, Event, EventKind, LostWhy, SpawnResult};
 use outlast_kernel::ids::OpId;
 use outlast_kernel::input::Input;
 use outlast_kernel::operation::{OperationKind, Outcome};
@@ -167,4 +167,26 @@ fn an_undo_without_a_result_gets_the_input_alone() {
     run.done("unlock", json!(null));
     assert_eq!(run.state.outcome(), Some(&Outcome::Failed(json!({"type": "Stuck"}))));
     sound(&run);
+}
+
+#[test]
+fn a_fork_undoes_nothing_that_its_parent_did() {
+    let run = doubted_sale();
+    let mut fork = run.state.for_fork(common::run_id("fork"));
+    let kind = EventKind::Forked {
+        parent: run.state.run().clone(),
+        at: run.state.last(),
+        begun: Vec::new(),
+        children: ChildrenOfFork::Unknown,
+        by: "ann".to_owned(),
+    };
+    fork.apply(&Event { n: fork.last().next(), time: run.now, digest: fork.digest(), kind })
+        .expect("it forks");
+    for kind in fork.decide(&says(Choice::Reject, None), run.now, 0).expect("it is asked anew") {
+        let event = Event { n: fork.last().next(), time: run.now, digest: fork.digest(), kind };
+        fork.apply(&event).expect("it is answered");
+    }
+    assert_eq!(fork.operations().count(), 0, "the shelf is still reserved for the parent");
+    assert_eq!(fork.outcome(), Some(&Outcome::Failed(json!({"type": "Declined", "reason": "not charged"}))));
+    assert_eq!(fork.audit(), Ok(()));
 }
