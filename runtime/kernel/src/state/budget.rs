@@ -73,7 +73,7 @@ impl Turn<'_> {
             next = node.parent.map(|parent| parent.node);
             let NodeKind::Flow(flow) = &node.kind else { continue };
             for (at, limit) in program.flow(flow.flow).limits.iter().enumerate() {
-                if limit.measure != Measure::Cost || self.is_broken(id, at)? {
+                if limit.measure != Measure::Cost {
                     continue;
                 }
                 let mut scope = self.flow_scope(id)?;

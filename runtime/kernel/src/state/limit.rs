@@ -1,7 +1,7 @@
 //! Limits: measured after the sets of an arrow and before its goal, and when a budget or an age runs out.
 //!
 //! Invariant: a broken limit replaces the arrow; its own goal is not measured again. A limit on cost or age, which nothing can set back,
-//! is broken once and not measured from then on. Cleaning up knows no limits.
+//! is broken once and not measured from then on; what costs more than is left still finds no room. Cleaning up knows no limits.
 
 use outlast_dsl::machine::{Goal, Measure};
 use rust_decimal::Decimal;
@@ -38,7 +38,7 @@ impl Turn<'_> {
     }
 
     /// Says whether the way out of a limit on cost or age has been taken.
-    pub(super) fn is_broken(&self, id: NodeId, at: usize) -> Result<bool, Fault> {
+    fn is_broken(&self, id: NodeId, at: usize) -> Result<bool, Fault> {
         let flow = self.flow(id)?;
         let for_good = is_for_good(self.program.flow(flow.flow).limits[at].measure);
         Ok(for_good && flow.visits.get(at).is_some_and(|mark| *mark != 0))
