@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken test bench should stop the test")]
 
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,6 +12,7 @@ use outlast_workers::Json;
 use outlast_workers::sdk::{Activity, Done, Failure, StoppedWhy, Task, TaskContext};
 use outlast_workers::tools;
 use serde_json::json;
+use tokio::sync::oneshot;
 
 struct Bench {
     dir: tempfile::TempDir,
@@ -72,17 +75,44 @@ fn lives(pid: i32) -> bool {
         .is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
 }
 
-/// Looks until the condition holds; panics after ten seconds.
-async fn until(what: &str, condition: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(10);
-    while !condition() {
-        assert!(Instant::now() < end, "waited in vain until {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+/// How long anything here may take before the test gives up. Nothing waits for it to pass.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A pipe that a command and all that it starts hold open: it tells when they are ready and when none of them is left.
+struct Leash {
+    ready: oneshot::Receiver<()>,
+    gone: oneshot::Receiver<()>,
 }
 
-fn written(dir: &Path, file: &str) -> bool {
-    std::fs::read_to_string(dir.join(file)).is_ok_and(|text| text.ends_with('\n'))
+/// The beginning of a command that holds the leash.
+const LEASHED: &str = "exec 9> leash;";
+
+impl Leash {
+    fn in_directory(dir: &Path) -> Self {
+        let path = dir.join("leash");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        let ((is_ready, ready), (is_gone, gone)) = (oneshot::channel(), oneshot::channel());
+        std::thread::spawn(move || {
+            // Opening waits for a writer; the end comes when the last one is gone.
+            let mut pipe = BufReader::new(File::open(path).unwrap());
+            if pipe.read_line(&mut String::new()).is_ok_and(|bytes| bytes > 0) {
+                let _ = is_ready.send(());
+            }
+            let _ = pipe.read_to_end(&mut Vec::new());
+            let _ = is_gone.send(());
+        });
+        Self { ready, gone }
+    }
+
+    async fn ready(&mut self) {
+        let told = tokio::time::timeout(PATIENCE, &mut self.ready).await;
+        told.expect("the command runs in time").expect("the command says that it runs");
+    }
+
+    async fn gone(&mut self) {
+        tokio::time::timeout(PATIENCE, &mut self.gone).await.expect("everything is ended in time").unwrap();
+    }
 }
 
 #[tokio::test]
@@ -130,7 +160,6 @@ const STUBBORN: &str = "
     setsid sh -c 'sh -c \"trap \\\"\\\" TERM; echo \\$\\$ > b; while :; do sleep 1000; done\" & exit' &
     setsid sleep 1000 & echo $! > c
     while ! [ -s a ] || ! [ -s b ]; do sleep 0.01; done
-    echo ready > ready
 ";
 
 #[tokio::test]
@@ -149,19 +178,17 @@ async fn a_timeout_ends_the_whole_tree() {
 #[tokio::test]
 async fn a_cancel_ends_the_whole_tree_and_is_not_reported_before() {
     let bench = bench();
-    let context = task(json!({"command": format!("{STUBBORN} sleep 1000")}));
+    let mut leash = Leash::in_directory(bench.dir.path());
+    let context = task(json!({"command": format!("{LEASHED} {STUBBORN} echo ready >&9; sleep 1000")}));
     let shell = bench.activity("shell");
     let attempt = tokio::spawn({
         let context = context.clone();
         async move { shell.run(context).await }
     });
-    until("the tree stands", || written(bench.dir.path(), "ready")).await;
+    leash.ready().await;
     context.stop(StoppedWhy::Cancelled);
     attempt.abort();
-    for file in ["a", "b", "c"] {
-        let pid = bench.pid(file);
-        until("the tree is gone", || !lives(pid)).await;
-    }
+    leash.gone().await;
 }
 
 #[tokio::test]
@@ -182,26 +209,28 @@ async fn what_a_command_leaves_running_is_ended_with_it() {
 async fn without_a_guard_the_end_of_the_command_is_the_end_of_the_call() {
     let bench = bench_without_guard();
     let started = Instant::now();
-    let text = bench.text("shell", json!({"command": "sleep 1000 & echo $! > a; echo done"})).await;
+    let mut leash = Leash::in_directory(bench.dir.path());
+    let command = format!("{LEASHED} sleep 1000 & echo done");
+    let text = bench.text("shell", json!({ "command": command })).await;
     assert_eq!(text, "done\n");
     assert!(started.elapsed() < Duration::from_secs(8));
-    let pid = bench.pid("a");
-    until("the group is gone", || !lives(pid)).await;
+    leash.gone().await;
 }
 
 #[tokio::test]
 async fn the_death_of_the_worker_ends_the_whole_tree() {
     use std::os::fd::OwnedFd;
     let dir = tempfile::tempdir().unwrap();
+    let mut leash = Leash::in_directory(dir.path());
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     // The worker's end of this line is closed by the kernel however the worker dies.
     let mut guard = tokio::process::Command::new(env!("CARGO_BIN_EXE_outlast-guard"))
-        .args(["guard", "/bin/sh", "-c", &format!("{STUBBORN} sleep 1000")])
+        .args(["guard", "/bin/sh", "-c", &format!("{LEASHED} {STUBBORN} echo ready >&9; sleep 1000")])
         .current_dir(dir.path())
         .stdin(OwnedFd::from(theirs))
         .spawn()
         .unwrap();
-    until("the tree stands", || written(dir.path(), "ready")).await;
+    leash.ready().await;
     drop(ours);
     guard.wait().await.unwrap();
     for file in ["a", "b", "c"] {
@@ -212,17 +241,19 @@ async fn the_death_of_the_worker_ends_the_whole_tree() {
 
 #[tokio::test]
 async fn a_command_whose_guard_is_killed_is_ended_and_not_answered_for() {
-    let args = json!({"command": "echo $$ > a; echo $PPID > guard; sleep 1000"});
+    let command = format!("{LEASHED} echo $$ > a; echo $PPID > guard; echo ready >&9; sleep 1000");
+    let args = json!({ "command": command });
     let call = json!({"call": {"id": "c7", "name": "shell", "args": args}});
     for (name, input) in [("shell", args), ("tool", call)] {
         let bench = bench();
+        let mut leash = Leash::in_directory(bench.dir.path());
         let context = task(input);
         let activity = bench.activity(name);
         let attempt = tokio::spawn({
             let context = context.clone();
             async move { activity.run(context).await }
         });
-        until("the command runs", || written(bench.dir.path(), "guard")).await;
+        leash.ready().await;
         let guard = rustix::process::Pid::from_raw(bench.pid("guard")).unwrap();
         rustix::process::kill_process(guard, rustix::process::Signal::KILL).unwrap();
         assert_eq!(context.cancelled().await, StoppedWhy::Leaving, "broken off, not failed");

@@ -1,11 +1,10 @@
 //! Several processes and one directory: the lock, `kill -9`, a disk that stops taking writes.
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
 
-use crate::support::{DIRECTORY, append, child_command, events, fill, must, open, spawn};
+use crate::support::{append, child_command, events, fill, must, open, spawn};
 use outlast_store::{FjallStore, OpenOptions, Store, StoreError};
 use tempfile::TempDir;
 
@@ -25,38 +24,11 @@ fn kill(mut child: Child) {
 }
 
 #[test]
-#[ignore = "a child process of the tests below"]
-fn child_commits_until_it_is_killed() {
-    let Some(directory) = std::env::var_os(DIRECTORY) else { return };
-    let (store, _) = open(Path::new(&directory));
-    println!("\nacknowledged {}", events(&store));
-    while let Ok(n) = append(&store) {
-        println!("acknowledged {n}");
-    }
-    // The disk failed: the store must say so for ever, and to readers too.
-    for _ in 0..2 {
-        assert!(matches!(append(&store), Err(StoreError::Disk { .. })));
-        assert!(matches!(store.stats(), Err(StoreError::Disk { .. })));
-    }
-    println!("poisoned");
-}
-
-#[test]
-#[ignore = "a child process of the tests below"]
-fn child_holds_the_store() {
-    let Some(directory) = std::env::var_os(DIRECTORY) else { return };
-    let _store = open(Path::new(&directory));
-    println!("\nacknowledged 0");
-    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
-}
-
-#[test]
 fn what_was_acknowledged_survives_kill_9() {
     let directory = TempDir::new().unwrap();
     let mut recovered = 0;
     for acknowledged in [1, 2, 7, 40, 150] {
-        let mut child =
-            spawn(&child_command("processes::child_commits_until_it_is_killed"), directory.path());
+        let mut child = spawn(&child_command("commits"), directory.path());
         let mut reports = reports(&mut child);
         assert_eq!(reports.next(), Some(recovered));
         let seen = reports.by_ref().take(acknowledged).last().unwrap();
@@ -72,7 +44,7 @@ fn what_was_acknowledged_survives_kill_9() {
 #[test]
 fn a_second_process_is_refused_until_the_first_is_gone() {
     let directory = TempDir::new().unwrap();
-    let mut child = spawn(&child_command("processes::child_holds_the_store"), directory.path());
+    let mut child = spawn(&child_command("holds"), directory.path());
     assert_eq!(reports(&mut child).next(), Some(0));
     let link = directory.path().join("link");
     std::os::unix::fs::symlink(directory.path(), &link).unwrap();
@@ -113,10 +85,10 @@ fn a_store_is_locked_against_its_own_process_too() {
 fn a_failed_write_poisons_the_store_and_loses_nothing_acknowledged() {
     let directory = TempDir::new().unwrap();
     fill(directory.path(), 3);
-    // The shell ignores the signal and limits file sizes to 64 KiB; both pass on to the test binary.
-    let quoted = child_command("processes::child_commits_until_it_is_killed").join("' '");
-    let script = format!("trap '' XFSZ; ulimit -f 128; exec '{quoted}'");
-    let command = ["bash", "--posix", "-c", &script].map(String::from);
+    // The shell ignores the signal and limits file sizes to 64 KiB; both pass on to the child.
+    let quoted = child_command("commits").join("' '");
+    let script = format!("trap '' XFSZ; ulimit -f 128; exec '{quoted}' \"$1\"");
+    let command = ["bash", "--posix", "-c", &script, "child"].map(String::from);
     let mut child = spawn(&command, directory.path());
     let mut output = String::new();
     child.stdout.take().unwrap().read_to_string(&mut output).unwrap();

@@ -1,4 +1,4 @@
-//! What the tests of the store on disk share: filled directories, copies of their files, children of the test binary.
+//! What the tests of the store on disk share: filled directories, copies of their files, child processes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -88,21 +88,16 @@ pub(crate) fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// The variable that names a child's directory; without it a child test does nothing.
-pub(crate) const DIRECTORY: &str = "OUTLAST_STORE_TEST_DIRECTORY";
-
-/// Returns the command that runs one ignored test of this binary as a child process.
-pub(crate) fn child_command(test: &str) -> Vec<String> {
-    let binary = must(std::env::current_exe());
-    let arguments = ["--exact", test, "--ignored", "--nocapture", "--test-threads", "1"];
-    [binary.display().to_string()].into_iter().chain(arguments.map(String::from)).collect()
+/// Returns the command of a child process (see `child.rs`): what it does; the directory comes last.
+pub(crate) fn child_command(does: &str) -> Vec<String> {
+    vec![env!("CARGO_BIN_EXE_outlast-store-child").to_owned(), does.to_owned()]
 }
 
 /// Starts a child process with piped input and output.
 pub(crate) fn spawn(command: &[String], directory: &Path) -> Child {
     Command::new(&command[0])
         .args(&command[1..])
-        .env(DIRECTORY, directory)
+        .arg(directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
