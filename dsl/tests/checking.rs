@@ -1,6 +1,8 @@
 //! The checker from outside: the example, the standard library.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod markdown;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -9,6 +11,8 @@ use outlast_dsl::diag::{Colour, LineIndex, Sources, catalogue, render};
 use outlast_dsl::machine::Machine;
 use outlast_dsl::{Checked, SourceFile, check, gather, used_files};
 use proptest::prelude::*;
+
+use markdown::blocks;
 
 fn example() -> (SourceFile, BTreeMap<String, String>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
@@ -86,28 +90,16 @@ struct Case {
 
 fn cases(text: &str) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
-    let (mut heading, mut block) = (String::new(), None::<(String, String)>);
-    for line in text.lines() {
-        if line == "```" && block.is_some() {
-            let (kind, body) = block.take().unwrap_or_default();
-            match (kind.as_str(), cases.last_mut()) {
-                ("flow", _) => {
-                    let name = heading.clone();
-                    cases.push(Case { name, flow: body, others: BTreeMap::new(), diagnostics: Vec::new() });
-                }
-                ("diagnostics", Some(case)) => case.diagnostics = body.lines().map(str::to_owned).collect(),
-                (file, Some(case)) if file.starts_with("file ") => {
-                    case.others.insert(file["file ".len()..].to_owned(), body);
-                }
-                (kind, _) => panic!("{heading}: a block `{kind}` does not belong here"),
+    for (name, kind, body) in blocks(text) {
+        match (kind.as_str(), cases.last_mut()) {
+            ("flow", _) => {
+                cases.push(Case { name, flow: body, others: BTreeMap::new(), diagnostics: Vec::new() });
             }
-        } else if let Some((_, body)) = &mut block {
-            body.push_str(line);
-            body.push('\n');
-        } else if let Some(kind) = line.strip_prefix("```") {
-            block = Some((kind.to_owned(), String::new()));
-        } else if let Some(name) = line.strip_prefix("## ") {
-            heading = name.to_owned();
+            ("diagnostics", Some(case)) => case.diagnostics = body.lines().map(str::to_owned).collect(),
+            (file, Some(case)) if file.starts_with("file ") => {
+                case.others.insert(file["file ".len()..].to_owned(), body);
+            }
+            (kind, _) => panic!("{name}: a block `{kind}` does not belong here"),
         }
     }
     cases

@@ -4,6 +4,8 @@
 //! says why not. `UPDATE_GOLDEN=1` writes what should be there. Invariant: whatever is expanded here means what it meant.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod markdown;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -14,6 +16,8 @@ use outlast_dsl::machine::Machine;
 use outlast_dsl::syntax::kind::SyntaxKind;
 use outlast_dsl::syntax::parse;
 use outlast_dsl::{Checked, ExpandError, SourceFile, check, expand, format};
+
+use markdown::blocks;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()
@@ -37,24 +41,6 @@ fn source(text: &str) -> SourceFile {
 
 fn checked(text: &str) -> Checked {
     check(&[source(text)], &attachments())
-}
-
-/// The blocks of a Markdown file: heading, kind and text.
-fn blocks(text: &str) -> Vec<(String, String, String)> {
-    let mut all: Vec<(String, String, String)> = Vec::new();
-    let (mut heading, mut open) = (String::new(), false);
-    for line in text.lines() {
-        match line.strip_prefix("```") {
-            Some("") if open => open = false,
-            Some(kind) if !open => {
-                open = true;
-                all.push((heading.clone(), kind.to_owned(), String::new()));
-            }
-            _ if open => all.last_mut().unwrap().2.push_str(&format!("{line}\n")),
-            _ => heading = line.strip_prefix("## ").map_or(heading, str::to_owned),
-        }
-    }
-    all
 }
 
 fn files_under(folder: &Path, all: &mut Vec<PathBuf>) {

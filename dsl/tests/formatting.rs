@@ -4,6 +4,8 @@
 //! should be formatted. Invariant: whatever is formatted here is also formatted twice.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod markdown;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -16,6 +18,8 @@ use outlast_dsl::syntax::kind::SyntaxKind;
 use outlast_dsl::syntax::parse;
 use outlast_dsl::{FormatError, SourceFile, check, format};
 use proptest::prelude::*;
+
+use markdown::blocks;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()
@@ -50,24 +54,6 @@ fn flow_files() -> Vec<PathBuf> {
         "tests/programs",
     ];
     folders.iter().flat_map(|folder| files_of(folder, "flow")).collect()
-}
-
-/// The blocks of a Markdown file: heading, kind and text.
-fn blocks(text: &str) -> Vec<(String, String, String)> {
-    let mut all: Vec<(String, String, String)> = Vec::new();
-    let (mut heading, mut open) = (String::new(), false);
-    for line in text.lines() {
-        match line.strip_prefix("```") {
-            Some("") if open => open = false,
-            Some(kind) if !open => {
-                open = true;
-                all.push((heading.clone(), kind.to_owned(), String::new()));
-            }
-            _ if open => all.last_mut().unwrap().2.push_str(&format!("{line}\n")),
-            _ => heading = line.strip_prefix("## ").map_or(heading, str::to_owned),
-        }
-    }
-    all
 }
 
 /// All texts without syntax errors among the language cases.

@@ -4,6 +4,8 @@
 //! grammar into the reference anew.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod markdown;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +13,8 @@ use std::path::{Path, PathBuf};
 use outlast_dsl::diag::{Colour, Sources, render};
 use outlast_dsl::syntax::words;
 use outlast_dsl::{SourceFile, check};
+
+use markdown::blocks;
 
 /// The pages whose programs are compiled.
 const PAGES: &[&str] = &["README.md", "REFERENCE.md", "COMING_FROM.md", "PROMPT.md"];
@@ -26,25 +30,6 @@ fn folder() -> PathBuf {
 
 fn page(name: &str) -> String {
     fs::read_to_string(folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-}
-
-/// The fenced blocks of a page: the line where each begins, what follows the fence, the text.
-fn blocks(text: &str) -> Vec<(usize, String, String)> {
-    let mut all = Vec::new();
-    let mut open: Option<(usize, String, String)> = None;
-    for (at, line) in text.lines().enumerate() {
-        match (&mut open, line.strip_prefix("```")) {
-            (None, Some(info)) => open = Some((at + 1, info.to_owned(), String::new())),
-            (Some(_), Some(_)) => all.extend(open.take()),
-            (Some((_, _, body)), None) => {
-                body.push_str(line);
-                body.push('\n');
-            }
-            (None, None) => {}
-        }
-    }
-    assert!(open.is_none(), "a block is not closed");
-    all
 }
 
 /// The codes that checking a program gives, and how they read.
@@ -67,10 +52,10 @@ fn every_program_of_the_pages_checks_or_is_refused_as_it_says() {
     for name in PAGES {
         let programs = blocks(&page(name)).into_iter().filter(|(_, info, _)| info.starts_with("flow"));
         let mut count = 0;
-        for (line, info, text) in programs {
+        for (heading, info, text) in programs {
             let wanted: Vec<String> = info.split_whitespace().skip(1).map(str::to_owned).collect();
             let (found, shown) = codes(name, &text);
-            assert_eq!(found, wanted, "{name}:{line}\n{shown}");
+            assert_eq!(found, wanted, "{name}, {heading}\n{shown}");
             count += 1;
         }
         assert!(count > 0, "{name} shows no program");
@@ -104,13 +89,13 @@ fn the_reference_holds_every_production_once() {
     let text = page("REFERENCE.md");
     let mut shown: Vec<String> = Vec::new();
     let mut renewed = text.clone();
-    for (line, info, body) in blocks(&text).into_iter().filter(|(_, info, _)| info.starts_with("ebnf")) {
+    for (heading, info, body) in blocks(&text).into_iter().filter(|(_, info, _)| info.starts_with("ebnf")) {
         let names: Vec<&str> = info.split_whitespace().skip(1).collect();
         let wanted: String = names
             .iter()
             .map(|name| match all.iter().find(|(one, _)| one == name) {
                 Some((_, text)) => text.as_str(),
-                None => panic!("REFERENCE.md:{line}: the grammar has no `{name}`"),
+                None => panic!("REFERENCE.md, {heading}: the grammar has no `{name}`"),
             })
             .collect();
         renewed = renewed.replace(&format!("```{info}\n{body}```"), &format!("```{info}\n{wanted}```"));

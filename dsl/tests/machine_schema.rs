@@ -3,6 +3,8 @@
 //! Leaves the golden machine to `checking.rs`. Invariant: the schema and the machine's types say the same.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod markdown;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +12,8 @@ use std::path::{Path, PathBuf};
 use jsonschema::Validator;
 use outlast_dsl::{SourceFile, check};
 use serde_json::Value;
+
+use markdown::blocks;
 
 const SCHEMA: &str = include_str!("../machine.schema.json");
 
@@ -43,9 +47,8 @@ fn machines() -> Vec<(String, Value)> {
         if name.ends_with(".flow") {
             texts.push((name, text));
         } else {
-            let blocks = text.split("```flow").skip(1).filter_map(|rest| rest.split_once("\n```"));
-            let programs = blocks.filter_map(|(block, _)| block.split_once('\n'));
-            texts.extend(programs.map(|(_, program)| (name.clone(), program.to_owned())));
+            let programs = blocks(&text).into_iter().filter(|(_, kind, _)| kind.starts_with("flow"));
+            texts.extend(programs.map(|(.., program)| (name.clone(), program)));
         }
     }
     let tools = fs::read_to_string(root.join("../examples/dev.tools.json")).unwrap();

@@ -5,6 +5,8 @@
 //! somewhere in the tree, written as `Kind(parts)`. The cases are the specification of the
 //! syntax; other properties stand below. Invariant: every case is checked for losslessness too.
 
+mod markdown;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +14,8 @@ use outlast_dsl::diag::catalogue;
 use outlast_dsl::diag::{FileId, LineIndex};
 use outlast_dsl::syntax::kind::SyntaxNode;
 use outlast_dsl::syntax::parse;
+
+use markdown::blocks;
 
 struct Case {
     name: String,
@@ -22,31 +26,13 @@ struct Case {
 
 fn cases(text: &str) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
-    let mut heading = String::new();
-    let mut block: Option<(String, String)> = None;
-    for line in text.lines() {
-        if line == "```" && block.is_some() {
-            let (kind, body) = block.take().unwrap_or_default();
-            match (kind.as_str(), cases.last_mut()) {
-                ("flow", _) => {
-                    cases.push(Case {
-                        name: heading.clone(),
-                        flow: body,
-                        diagnostics: Vec::new(),
-                        tree: Vec::new(),
-                    });
-                }
-                ("diagnostics", Some(case)) => case.diagnostics = body.lines().map(str::to_owned).collect(),
-                ("tree", Some(case)) => case.tree = body.lines().map(str::to_owned).collect(),
-                (kind, _) => panic!("{heading}: a block `{kind}` does not belong here"),
-            }
-        } else if let Some((_, body)) = &mut block {
-            body.push_str(line);
-            body.push('\n');
-        } else if let Some(kind) = line.strip_prefix("```") {
-            block = Some((kind.to_owned(), String::new()));
-        } else if let Some(name) = line.strip_prefix("## ") {
-            heading = name.to_owned();
+    for (name, kind, body) in blocks(text) {
+        let lines = || body.lines().map(str::to_owned).collect();
+        match (kind.as_str(), cases.last_mut()) {
+            ("flow", _) => cases.push(Case { name, flow: body, diagnostics: Vec::new(), tree: Vec::new() }),
+            ("diagnostics", Some(case)) => case.diagnostics = lines(),
+            ("tree", Some(case)) => case.tree = lines(),
+            (kind, _) => panic!("{name}: a block `{kind}` does not belong here"),
         }
     }
     cases

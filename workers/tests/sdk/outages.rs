@@ -85,7 +85,8 @@ async fn reports_are_repeated_until_they_are_taken_or_no_longer_count() {
         facts.receipts.insert("c".to_owned(), [UnknownToken].into());
         facts.tasks.extend(["a", "b", "c"].map(|token| task(token, "quick", json!({}))));
     });
-    let count = |facts: &crate::fake::Facts, token: &str| facts.outcomes.iter().filter(|o| o.token == token).count();
+    let count =
+        |facts: &crate::fake::Facts, token: &str| facts.outcomes.iter().filter(|o| o.token == token).count();
     fake.world.until("a came three times", |facts| (count(facts, "a") == 3).then_some(())).await;
     serving.leave();
     serving.ended().await.unwrap();
