@@ -100,7 +100,10 @@ impl Driven {
                     self.fates.entry(*op).and_modify(|fate| *fate = Fate::Done);
                 }
             },
-            EventKind::Failed { op, retry_at: None, .. } => {
+            // Work that was lost or ran out of time may have happened all the same.
+            EventKind::Failed { op, attempt: Attempt(1), error, retry_at: None, .. }
+                if error.kind != "timeout" =>
+            {
                 self.fates.entry(*op).and_modify(|fate| *fate = Fate::Not);
             }
             EventKind::Settled { op, verdict, .. } => {
