@@ -1,4 +1,4 @@
-//! `outlast check --fix` and `outlast explain`: mistakes are mended where the meaning is sure, and explained everywhere.
+//! `outlast check --fix`, `explain` and `fmt`: mistakes are mended where the meaning is sure, and explained everywhere; layout is changed and nothing else.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -83,4 +83,43 @@ fn every_code_can_be_explained() {
     assert!(unknown.stderr.contains("there is no code F0499"), "{unknown:?}");
     let machine: Value = serde_json::from_str(&world.run(&["explain", "F0141", "--json"]).stdout).unwrap();
     assert_eq!(machine["code"], "F0141");
+}
+
+const CROOKED: &str = "activity a() within 1m effect pure\nflow F() {\nstart A\nstate A { steps { x = do a() y = do a() } on ok,problem->end }\n}\n";
+
+#[test]
+fn fmt_lays_out_whole_files_and_leaves_broken_ones_alone() {
+    let world = World::new();
+    world.write("crooked.flow", CROOKED);
+    world.write("broken.flow", "flow F( {");
+    let read = |name: &str| fs::read_to_string(world.work().join(name)).unwrap();
+
+    let check = world.run(&["fmt", "--check", "crooked.flow"]);
+    assert_eq!(check.code, Some(1), "{check:?}");
+    assert!(check.stdout.starts_with("--- crooked.flow\n+++ crooked.flow\n@@ "), "{check:?}");
+    assert_eq!(read("crooked.flow"), CROOKED, "only looked at");
+
+    let both = world.run(&["fmt", "crooked.flow", "broken.flow"]);
+    assert_eq!(both.code, Some(2), "{both:?}");
+    assert!(both.stderr.contains("broken.flow:1:"), "{both:?}");
+    assert_eq!(read("broken.flow"), "flow F( {", "nothing is made of what cannot be read");
+    assert!(read("crooked.flow").contains("on ok, problem -> end\n"), "{}", read("crooked.flow"));
+    assert_eq!(world.run(&["fmt", "--check", "crooked.flow"]).code, Some(0));
+
+    let expanded = world.run(&["fmt", "--expand", "crooked.flow"]);
+    assert_eq!(expanded.code, Some(0), "{expanded:?}");
+    assert!(!expanded.stdout.contains("steps"), "{}", expanded.stdout);
+    world.write("expanded.flow", &format!("{}\n", expanded.stdout.trim_end()));
+    assert_eq!(world.run(&["fmt", "--check", "expanded.flow"]).code, Some(0), "laid out as well");
+    assert_eq!(world.run(&["check", "expanded.flow"]).code, Some(0));
+    assert!(read("crooked.flow").contains("steps"), "the file keeps its sugar");
+}
+
+#[test]
+fn a_line_break_of_another_kind_is_a_difference_that_is_shown() {
+    let world = World::new();
+    world.write("dos.flow", "error Busy\r\n");
+    let check = world.run(&["fmt", "--check", "dos.flow"]);
+    assert_eq!(check.code, Some(1), "{check:?}");
+    assert!(check.stdout.contains("-error Busy") && check.stdout.contains("+error Busy"), "{check:?}");
 }

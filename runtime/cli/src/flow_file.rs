@@ -3,8 +3,6 @@
 //! Leaves their meaning to the language. Invariant: what is deployed is what was checked here, file by file.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use outlast_dsl::{Checked, CheckedFlow, SourceFile, check, gather};
@@ -13,7 +11,7 @@ use outlast_protocol::requests::{Deploy, FileText};
 use crate::diagnostics::{self, Told};
 use crate::environment::Script;
 use crate::failure::{Exit, Failure};
-use crate::limits::FILE_BYTES_MAX;
+use crate::files::read_text;
 
 /// The built-in agent.
 const AGENT: &str = include_str!("../../../examples/agent.flow");
@@ -140,19 +138,6 @@ impl FlowFile {
 
 fn agent_script() -> Script {
     Script { name: "the built-in agent".to_owned(), text: outlast_workers::model::AGENT_SCRIPT.to_owned() }
-}
-
-/// Reads a text file of bounded size.
-pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
-    let cannot = |error: std::io::Error| Failure::usage(format!("cannot read {}: {error}", path.display()));
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
-        .map_err(cannot)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(Failure::usage(format!("{} is over {FILE_BYTES_MAX} bytes", path.display())));
-    }
-    String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{} is not UTF-8 text", path.display())))
 }
 
 #[cfg(test)]

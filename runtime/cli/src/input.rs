@@ -1,13 +1,11 @@
 //! The arguments of a flow, as the command line gives them.
 
-use std::io::Read as _;
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
-use crate::flow_file::read_text;
-use crate::limits::FILE_BYTES_MAX;
+use crate::files::{read_stdin, read_text};
 
 /// Returns the input of a run: `--input` as an object, `--task` as its parameter `task`.
 pub(crate) fn input(task: Option<&str>, input: Option<&str>) -> Result<Value, Failure> {
@@ -19,12 +17,7 @@ pub(crate) fn input(task: Option<&str>, input: Option<&str>) -> Result<Value, Fa
 pub(crate) fn text(given: &str) -> Result<String, Failure> {
     match given.strip_prefix('@') {
         Some(path) => read_text(Path::new(path)),
-        None if given == "-" => {
-            let mut text = String::new();
-            let read = std::io::stdin().lock().take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
-            read.map_err(|error| Failure::usage(format!("cannot read stdin: {error}")))?;
-            Ok(text)
-        }
+        None if given == "-" => read_stdin(),
         None => Ok(given.to_owned()),
     }
 }

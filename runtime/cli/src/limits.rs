@@ -12,9 +12,6 @@ pub(crate) const LAST_FRAMES_MS_MAX: u64 = 2_000;
 /// Bytes of a flow file, a catalogue, a script or an input file: what one request may carry.
 pub(crate) const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Cells of the table that compares the lines of two texts: thousands of lines that all differ are shown as one change.
-pub(crate) const DIFF_CELLS_MAX: usize = 4_000_000;
-
 /// Events asked for at once.
 pub(crate) const EVENTS_PAGE: usize = 500;
 

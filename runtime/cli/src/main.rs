@@ -6,9 +6,9 @@
 mod arguments;
 mod commands;
 mod diagnostics;
-mod diff;
 mod environment;
 mod failure;
+mod files;
 mod flow_file;
 mod input;
 mod limits;

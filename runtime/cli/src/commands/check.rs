@@ -2,8 +2,6 @@
 //!
 //! Leaves what is wrong and how it is mended to the language. Invariant: a file is replaced as a whole or not at all.
 
-use std::fs;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use outlast_dsl::diag::FileId;
@@ -13,6 +11,7 @@ use serde_json::{Value, json};
 use super::Context;
 use crate::diagnostics::{self, Told};
 use crate::failure::{Exit, Failure};
+use crate::files;
 use crate::flow_file::FlowFile;
 use crate::out;
 
@@ -83,31 +82,11 @@ fn mend(path: &Path, file: &mut FlowFile) -> Result<Vec<Change>, Failure> {
         diagnostics
     });
     if fixed.text != file.text {
-        replace(path, &fixed.text)
+        files::replace(path, &fixed.text)
             .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
         file.text = fixed.text;
     }
     Ok(fixed.changes)
-}
-
-/// Writes a new file beside the old one and puts it in its place.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    // A link stays a link: the file that it leads to is replaced.
-    let path = fs::canonicalize(path)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let fresh = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
-    let written = write_new(&fresh, text, &fs::metadata(&path)?.permissions());
-    written.and_then(|()| fs::rename(&fresh, &path)).inspect_err(|_| {
-        // What went wrong is told; that the rest of it could not be removed helps nobody.
-        let _left = fs::remove_file(&fresh);
-    })
-}
-
-fn write_new(path: &Path, text: &str, permissions: &fs::Permissions) -> io::Result<()> {
-    let mut file = fs::File::create_new(path)?;
-    file.write_all(text.as_bytes())?;
-    file.set_permissions(permissions.clone())?;
-    file.sync_all()
 }
 
 fn told_change(name: &str, change: &Change) -> String {

@@ -3,18 +3,15 @@
 //! Leaves the layout, and what sugar stands for, to the language. Invariants: a file is replaced as a whole or not at all, and only if
 //! its layout changes; with `--expand` nothing is replaced.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use outlast_dsl::diag::FileId;
 use outlast_dsl::{ExpandError, FormatError, SourceFile, expand, format, gather};
+use similar::TextDiff;
 
 use crate::diagnostics::{self, Told};
-use crate::diff;
 use crate::failure::{Exit, Failure};
-use crate::flow_file::read_text;
-use crate::limits::FILE_BYTES_MAX;
+use crate::files;
 use crate::out;
 
 /// Arguments of `fmt`.
@@ -64,7 +61,7 @@ fn one(path: &Path, check: bool) -> Result<Outcome, Failure> {
     let outcome = if formatted == text { Outcome::AsItWas } else { Outcome::Differs };
     if check {
         if outcome == Outcome::Differs {
-            out::result(diff::unified(&name, &text, &formatted).trim_end_matches('\n'))?;
+            out::result(difference(&name, &text, &formatted).trim_end_matches('\n'))?;
         }
     } else if is_stdin(path) {
         if !formatted.is_empty() {
@@ -72,9 +69,17 @@ fn one(path: &Path, check: bool) -> Result<Outcome, Failure> {
         }
     } else if outcome == Outcome::Differs {
         let cannot = |error| Failure::new(Exit::Failed, format!("cannot write {name}: {error}"));
-        replace(path, &formatted).map_err(cannot)?;
+        files::replace(path, &formatted).map_err(cannot)?;
     }
     Ok(outcome)
+}
+
+/// The change as a unified diff. Lines are split here because the library takes lines that end differently for equal.
+fn difference(name: &str, before: &str, after: &str) -> String {
+    let before: Vec<&str> = before.split_inclusive('\n').collect();
+    let after: Vec<&str> = after.split_inclusive('\n').collect();
+    let difference = TextDiff::configure().newline_terminated(true).diff_slices(&before, &after);
+    difference.unified_diff().header(name, name).to_string()
 }
 
 fn tell(name: &str, text: String, error: &FormatError) {
@@ -93,7 +98,7 @@ fn tell(name: &str, text: String, error: &FormatError) {
 fn expanded(path: &Path) -> Result<Outcome, Failure> {
     let (name, text) = read(path)?;
     let file = SourceFile { name, text };
-    let attachments = gather(std::slice::from_ref(&file), |used| read_text(Path::new(used)).ok());
+    let attachments = gather(std::slice::from_ref(&file), |used| files::read_text(Path::new(used)).ok());
     match expand(&file, &attachments) {
         Ok(expanded) => {
             if !expanded.is_empty() {
@@ -125,41 +130,7 @@ fn is_stdin(path: &Path) -> bool {
 /// The name and the text of a file, or of stdin.
 fn read(path: &Path) -> Result<(String, String), Failure> {
     match is_stdin(path) {
-        true => Ok(("stdin".to_owned(), read_stdin()?)),
-        false => Ok((path.display().to_string(), read_text(path)?)),
+        true => Ok(("stdin".to_owned(), files::read_stdin()?)),
+        false => Ok((path.display().to_string(), files::read_text(path)?)),
     }
-}
-
-fn read_stdin() -> Result<String, Failure> {
-    let mut bytes = Vec::new();
-    let read = io::stdin().lock().take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Failure::usage(format!("cannot read stdin: {error}")))?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(Failure::usage(format!("stdin is over {FILE_BYTES_MAX} bytes")));
-    }
-    String::from_utf8(bytes).map_err(|_| Failure::usage("stdin is not UTF-8 text"))
-}
-
-/// Writes a new file beside the old one and puts it in its place, so that nobody ever sees half of it.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    // What a link leads to is replaced, not the link.
-    let path = fs::canonicalize(path)?;
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}.tmp", std::process::id()));
-    let beside = path.with_file_name(name);
-    let written = write_new(&beside, text)
-        .and_then(|()| fs::set_permissions(&beside, fs::metadata(&path)?.permissions()))
-        .and_then(|()| fs::rename(&beside, &path));
-    if written.is_err() {
-        // The error to tell is the first one.
-        let _still_there = fs::remove_file(&beside);
-    }
-    written
-}
-
-fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = File::create_new(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
 }
