@@ -1,39 +1,38 @@
 //! Cron rules with a time zone: when a schedule is due.
 //!
-//! Five fields: minute, hour, day of month, month, day of week; `*`, lists, ranges, steps, English names, 0 and 7 for Sunday. If both
-//! day fields are restricted (do not begin with `*`), a day that fits either of them fits. When clocks change:
+//! Leaves reading the five fields (minute, hour, day of month, month, day of week; names, lists, ranges, steps, `L`, `W`, `#`, `@daily`)
+//! and the days of a rule to the library, and what to do with a due time to `decide`. What happens when clocks change is said here, because
+//! the library calls a rule that names two hours a rhythm, and so would leave out one of them on such a day:
 //! - a rule whose hour field begins with `*` keeps its rhythm: it is due in both passes of an hour that happens twice, and not in one
 //!   that does not happen;
 //! - every other rule is due once for each local time that it names: in the first pass of an hour that happens twice; a time that the
 //!   clock skips is read as if it had not been moved yet (02:30 becomes 03:30).
 //!
-//! Leaves what to do with a due time to `decide`. Invariant: due times come in order, each once, and a rule without any is refused.
+//! Invariant: due times come in order, each once, and a rule without any is refused.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
+use croner::time::Weekday;
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 
 use outlast_kernel::ids::Millis;
 
-/// Days after which a rule without a due time has none: the 29th of February is away at most eight years.
-const DAYS_MAX: u32 = 366 * 9;
+/// Days after which a rule without a due time has none: the 29th of February on a given day of the week is away at most forty years.
+const DAYS_MAX: u32 = 366 * 41;
 
-/// A field: its name, its least and greatest value, its names.
-struct Field(&'static str, i8, i8, &'static [&'static str]);
-
-const MINUTE: Field = Field("minute", 0, 59, &[]);
-const HOUR: Field = Field("hour", 0, 23, &[]);
-const DAY: Field = Field("day of month", 1, 31, &[]);
-const MONTH: Field = Field(
-    "month",
-    1,
-    12,
-    &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
-);
-const WEEKDAY: Field = Field("day of week", 0, 7, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]);
+/// The fields of a rule, with what each takes.
+const FIELDS: [(&str, &str); 5] = [
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day of month", "1 to 31, L, or 15W"),
+    ("month", "1 to 12 or jan to dec"),
+    ("day of week", "0 to 7, sun to sat, or mon#2"),
+];
 
 /// Says why text is no rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,19 +45,17 @@ pub enum InvalidCron {
         /// How many it has.
         found: usize,
     },
-    /// A part of a field.
+    /// A field.
     #[error(
-        "{text:?} does not fit the field {field}: numbers from {min} to {max}, ranges, steps and lists are expected"
+        "{text:?} does not fit the field {field}: {expected}, with lists (1,15), ranges (1-5) and steps (*/10), or * are expected"
     )]
-    Part {
-        /// The part.
+    Field {
+        /// The field's text.
         text: String,
         /// The field's name.
         field: &'static str,
-        /// The least value.
-        min: i8,
-        /// The greatest value.
-        max: i8,
+        /// What it takes.
+        expected: &'static str,
     },
     /// No day fits.
     #[error("{text:?} is never due: no such day exists")]
@@ -83,13 +80,7 @@ pub struct Rules {
 
 #[derive(Clone, Debug)]
 struct Rule {
-    minutes: BTreeSet<i8>,
-    hours: BTreeSet<i8>,
-    days: BTreeSet<i8>,
-    months: BTreeSet<i8>,
-    weekdays: BTreeSet<i8>,
-    /// Whether one fitting day field is enough.
-    either_day: bool,
+    cron: Cron,
     /// Whether it follows the time that passes rather than the clock on the wall.
     keeps_rhythm: bool,
 }
@@ -150,52 +141,37 @@ impl Rules {
 
 impl Rule {
     fn parse(text: &str) -> Result<Rule, InvalidCron> {
-        let lower = text.to_ascii_lowercase();
-        let whole = match lower.trim() {
-            "@hourly" => "0 * * * *",
-            "@daily" | "@midnight" => "0 0 * * *",
-            "@weekly" => "0 0 * * 0",
-            "@monthly" => "0 0 1 * *",
-            "@yearly" | "@annually" => "0 0 1 1 *",
-            other => other,
-        };
-        let fields: Vec<&str> = whole.split_ascii_whitespace().collect();
-        let [minutes, hours, days, months, weekdays] = fields.as_slice() else {
-            return Err(InvalidCron::Fields { text: cut(text), found: fields.len() });
-        };
-        let mut rule = Rule {
-            minutes: MINUTE.read(minutes)?,
-            hours: HOUR.read(hours)?,
-            days: DAY.read(days)?,
-            months: MONTH.read(months)?,
-            weekdays: WEEKDAY.read(weekdays)?,
-            either_day: !days.starts_with('*') && !weekdays.starts_with('*'),
-            keeps_rhythm: hours.starts_with('*'),
-        };
-        if rule.weekdays.remove(&7) {
-            rule.weekdays.insert(0);
+        let cron = read(text).ok_or_else(|| fault(text))?;
+        let keeps_rhythm = cron.pattern.hours.from_wildcard;
+        let rule = Rule { cron, keeps_rhythm };
+        let mut date = Date::constant(2000, 1, 1);
+        for _ in 0..DAYS_MAX {
+            if rule.fits(date) {
+                return Ok(rule);
+            }
+            date = date.tomorrow().unwrap_or(date);
         }
-        let longest = |month: i8| match month {
-            2 => 29,
-            4 | 6 | 9 | 11 => 30,
-            _ => 31,
-        };
-        let a_day = rule.months.iter().any(|month| rule.days.iter().any(|day| *day <= longest(*month)));
-        if a_day || rule.either_day { Ok(rule) } else { Err(InvalidCron::Never { text: cut(text) }) }
+        Err(InvalidCron::Never { text: cut(text) })
     }
 
     fn fits(&self, date: Date) -> bool {
-        let day = self.days.contains(&date.day());
-        let weekday = self.weekdays.contains(&date.weekday().to_sunday_zero_offset());
-        let fits = if self.either_day { day || weekday } else { day && weekday };
-        fits && self.months.contains(&date.month())
+        let number = |part: i8| u32::from(part.unsigned_abs());
+        let (month, day) = (number(date.month()), number(date.day()));
+        let weekday = Weekday::from_days_from_sunday(number(date.weekday().to_sunday_zero_offset()));
+        let pattern = &self.cron.pattern;
+        let fits = pattern
+            .month_match(month)
+            .and_then(|fits| Ok(fits && pattern.day_match(i32::from(date.year()), month, day, weekday)?));
+        fits.unwrap_or(false)
     }
 
     /// Adds the due times of a day.
     fn on(&self, date: Date, zone: &TimeZone, due: &mut BTreeSet<Millis>) {
-        for hour in &self.hours {
-            for minute in &self.minutes {
-                let Ok(time) = Time::new(*hour, *minute, 0, 0) else { continue };
+        let numbers = |values: Vec<u16>| values.into_iter().filter_map(|value| i8::try_from(value).ok());
+        let minutes: Vec<i8> = numbers(self.cron.pattern.minutes.values()).collect();
+        for hour in numbers(self.cron.pattern.hours.values()) {
+            for minute in &minutes {
+                let Ok(time) = Time::new(hour, *minute, 0, 0) else { continue };
                 let local = DateTime::from_parts(date, time);
                 let mut add = |offset: jiff::tz::Offset| {
                     due.extend(offset.to_timestamp(local).map(|moment| Millis(moment.as_millisecond())));
@@ -216,44 +192,24 @@ impl Rule {
     }
 }
 
-impl Field {
-    fn read(&self, text: &str) -> Result<BTreeSet<i8>, InvalidCron> {
-        let Field(field, min, max, _) = *self;
-        let mut values = BTreeSet::new();
-        for part in text.split(',') {
-            let wrong = || InvalidCron::Part { text: cut(part), field, min, max };
-            values.extend(self.part(part).ok_or_else(wrong)?);
-        }
-        Ok(values)
-    }
+fn read(text: &str) -> Option<Cron> {
+    CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build().parse(text).ok()
+}
 
-    fn part(&self, text: &str) -> Option<impl Iterator<Item = i8>> {
-        let Field(_, min, max, _) = *self;
-        let (range, step) = match text.split_once('/') {
-            Some((range, step)) => (range, Some(step.parse::<u8>().ok().filter(|step| *step > 0)?)),
-            None => (text, None),
-        };
-        let (from, to) = match range.split_once('-') {
-            // Sunday is 7 where a whole week would count it twice.
-            None if range == "*" => (min, if max == 7 { 6 } else { max }),
-            Some((from, to)) => (self.value(from)?, self.value(to)?),
-            // A step without a range goes on to the end.
-            None if step.is_some() => (self.value(range)?, max),
-            None => (self.value(range)?, self.value(range)?),
-        };
-        (from <= to).then(|| (from..=to).step_by(usize::from(step.unwrap_or(1))))
+/// Finds the field that keeps text from being a rule: the first that does not fit alone either.
+fn fault(text: &str) -> InvalidCron {
+    let fields: Vec<&str> = text.split_ascii_whitespace().collect();
+    if fields.len() != FIELDS.len() {
+        return InvalidCron::Fields { text: cut(text), found: fields.len() };
     }
-
-    fn value(&self, text: &str) -> Option<i8> {
-        let Field(_, min, max, names) = *self;
-        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let value = match names.iter().position(|name| *name == text) {
-            Some(at) => min + i8::try_from(at).ok()?,
-            None if digits => text.parse().ok()?,
-            None => return None,
-        };
-        (min..=max).contains(&value).then_some(value)
-    }
+    let alone = |at: usize| {
+        let mut rule = ["*"; FIELDS.len()];
+        rule[at] = fields[at];
+        read(&rule.join(" "))
+    };
+    let at = (0..FIELDS.len()).find(|at| alone(*at).is_none()).unwrap_or(0);
+    let (field, expected) = FIELDS[at];
+    InvalidCron::Field { text: cut(fields[at]), field, expected }
 }
 
 fn cut(text: &str) -> String {
@@ -325,7 +281,6 @@ mod tests {
             ("* * * * 8", "day of week"),
             ("5-1 * * * *", "minute"),
             ("*/0 * * * *", "minute"),
-            ("1, * * * *", "minute"),
             ("+1 * * * *", "minute"),
             ("-1 * * * *", "minute"),
         ] {
@@ -347,13 +302,15 @@ mod tests {
         let either = ["2027-02-03", "2027-02-10", "2027-02-17", "2027-02-24", "2028-02-02"];
         assert_eq!(days("0 0 29 2 3", 5), either);
         assert_eq!(days("0 0 31 2 1-5", 2), ["2027-02-02", "2027-02-03"]);
-        assert_eq!(days("0 0 */10 * mon", 2), ["2027-03-01", "2027-05-31"]);
+        assert_eq!(days("0 0 */10 * mon", 3), ["2027-02-08", "2027-02-11", "2027-02-15"]);
+        assert_eq!(days("0 0 L * *", 2), ["2027-02-28", "2027-03-31"]);
+        assert_eq!(days("0 0 * * fri#1", 2), ["2027-02-05", "2027-03-05"]);
     }
 
     #[test]
     fn names_lists_steps_and_several_rules_make_one_schedule() {
         let from = "2027-01-01T00:00:00Z";
-        let due = first(&["5/20 9-11/2 * JAN,mar Sun-Tue"], "UTC", from, 4);
+        let due = first(&["5-59/20 9-11/2 * JAN,mar Sun-Tue"], "UTC", from, 4);
         let expected = ["09:05", "09:25", "09:45", "11:05"].map(|time| format!("2027-01-03T{time}:00Z"));
         assert_eq!(due, expected);
         assert_eq!(first(&["0 0 * * 7"], "UTC", from, 1), ["2027-01-03T00:00:00Z"]);

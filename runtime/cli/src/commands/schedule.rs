@@ -19,7 +19,7 @@ use crate::{input, out, show};
 /// A schedule starts a run of its flow whenever one of its cron rules is due, under the id NAME@TIME: each time once. It is driven by whoever
 /// hosts the data directory (`outlast serve`).
 ///
-/// Rules have five fields: minute, hour, day of month, month, day of week. If both day fields are restricted, a day that fits either fits.
+/// Rules have five fields: minute, hour, day of month, month, day of week. If neither day field is *, a day that fits either fits.
 /// When clocks change, a rule whose hour field begins with * keeps its rhythm; any other is due once for each time that it names: in the
 /// first pass of a doubled hour, and 02:30 becomes 03:30 where there is no 02:30.
 #[derive(Debug, clap::Args)]
