@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use outlast_protocol::ApiError;
 use outlast_protocol::run::OutcomeView;
+use outlast_store::breakage::{Breakage, breaks};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -117,7 +118,7 @@ impl Earlier {
     /// Whether an item has its row.
     #[must_use]
     pub fn has(&self, id: &str) -> bool {
-        self.ids.contains(&key(id))
+        self.ids.contains(&key(id)) && !breaks(Breakage::ForgetRows)
     }
 
     /// Whether there is no row.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use outlast_kernel::ids::{Millis, RunId, Seq};
+use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Batch, Head, Put, RunWrite, Store, StoreError, Table};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -230,6 +231,10 @@ impl Thread {
                 tell_all(works, &Ok(()));
                 Ok(())
             }
+            Err(StoreError::Full { .. }) if breaks(Breakage::AcknowledgeOnFullDisk) => {
+                tell_all(works, &Ok(()));
+                Ok(())
+            }
             Err(full @ StoreError::Full { .. }) => {
                 self.refuse(works, Refused::Full(full.to_string()));
                 Ok(())
@@ -240,6 +245,10 @@ impl Thread {
                     return Ok(());
                 }
                 works.into_iter().try_for_each(|work| self.commit(vec![work]))
+            }
+            Err(_) if breaks(Breakage::AcknowledgeFailedSync) => {
+                tell_all(works, &Ok(()));
+                Ok(())
             }
             Err(error) => {
                 let why = error.to_string();

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use outlast_kernel::event::LostWhy;
 use outlast_kernel::ids::RunId;
 use outlast_protocol::ApiError;
+use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Put, Table};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -166,7 +167,7 @@ impl Core {
                 }
                 Err(_) => return,
             };
-            let Some(last) = page.last() else { break };
+            let Some(last) = page.last().filter(|_| !breaks(Breakage::SkipRecovery)) else { break };
             after = Some(last.clone());
             let mut answers = Vec::new();
             for run in page {

@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_kernel::event::LostWhy;
 use outlast_kernel::ids::{Attempt, Millis, OpId, RunId};
+use outlast_store::breakage::{Breakage, breaks};
 use tokio::sync::{Notify, watch};
 
 use super::adoption::{Adoption, Begun, Freed};
@@ -80,6 +81,7 @@ impl Dispatch {
             armed: None,
         };
         let wanted = watch::Sender::new(Wanted::new());
+        let lease_ms = if breaks(Breakage::EndLeasesEarly) { lease_ms / 2 } else { lease_ms };
         Dispatch { inner: Mutex::new(inner), lease_ms, wanted, deadlines: Notify::new() }
     }
 
@@ -95,6 +97,7 @@ impl Dispatch {
             return;
         }
         // A `once` attempt that a worker has was begun; a ready one is with nobody.
+        let old = old && !breaks(Breakage::SkipAdoption);
         if old && lane.promise > 0 && inner.adoption.hold(&work, &lane) {
             return;
         }

@@ -12,6 +12,7 @@ use outlast_kernel::{Json, State};
 use outlast_protocol::requests::{self, List};
 use outlast_protocol::run::RunView;
 use outlast_protocol::{ApiError, Code};
+use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Head, Store};
 use serde_json::json;
 
@@ -168,7 +169,7 @@ fn fits(state: &State) -> bool {
 fn begun_since(store: &dyn Store, parent: &RunId, at: Seq, prefix: &State) -> Result<Vec<OpId>, ApiError> {
     let once = activities(prefix).filter(|(_, activity)| activity.class == Class::Once);
     let once: BTreeSet<OpId> = once.map(|(op, _)| op).collect();
-    if once.is_empty() {
+    if once.is_empty() || breaks(Breakage::ForgetBegunSince) {
         return Ok(Vec::new());
     }
     let told = |e| errors::store(&e).of_run(parent);

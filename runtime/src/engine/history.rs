@@ -13,6 +13,7 @@ use outlast_kernel::operation::Effects;
 use outlast_kernel::{Snapshot, State};
 use outlast_protocol::run::Frame;
 use outlast_protocol::{ApiError, Code};
+use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Segment, Store, StoreError};
 
 use super::draft::panic_text;
@@ -180,6 +181,10 @@ pub(crate) fn apply(
         fold.state = fold.state.for_fork(owner.clone());
     }
     let applied = match &event.kind {
+        EventKind::Migrated(_) if breaks(Breakage::ReplayWithOldMachine) => {
+            let old = fold.state.machine().clone();
+            fold.migrate(event, &old)
+        }
         EventKind::Migrated(migrated) => fold.migrate(event, &machine(&migrated.to)?),
         EventKind::Started(_)
         | EventKind::Forked { .. }

@@ -10,6 +10,7 @@ use outlast_kernel::State;
 use outlast_kernel::ids::{Attempt, Millis, OpId, RunId};
 use outlast_kernel::operation::{ActivityOp, Operation, OperationKind, Phase};
 use outlast_protocol::ApiError;
+use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Head, Index, Origin, Store};
 
 use super::committer::HeadCell;
@@ -141,6 +142,7 @@ impl Live {
         let state = self.state();
         // A run with news for others is put back to work until they have it, also when it has ended.
         let news = state.operations().any(|operation| self.news_of(operation).is_some());
+        let news = news && !breaks(Breakage::ForgetNews);
         if state.outcome().is_some() || state.blocked().is_some() {
             return Index { ready: news, due: None };
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use outlast_kernel::ids::Millis;
 use outlast_protocol::{ApiError, Code};
+use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Put, Store, StoreError, Table};
 
 use super::committer::TIME_KEY;
@@ -80,7 +81,9 @@ pub(crate) fn set_clock(options: &Options, newest: Millis) -> Result<Millis, Api
         return Err(ApiError::new(Code::NotReady, message).hint("set the clock, or open with --accept-clock"));
     }
     // What carries an older time than this was there before this epoch.
-    options.clock.raise(newest.plus(1));
+    if !breaks(Breakage::SetClockBack) {
+        options.clock.raise(newest.plus(1));
+    }
     Ok(options.clock.now())
 }
 

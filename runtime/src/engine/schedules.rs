@@ -14,6 +14,7 @@ use outlast_protocol::requests::{List, Start};
 use outlast_protocol::run::RunView;
 use outlast_protocol::schedule::{Kept, KeptSchedule, Schedule, ScheduleView};
 use outlast_protocol::{ApiError, Code};
+use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Put, Status, Table};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -268,7 +269,11 @@ async fn look_at(core: &Arc<Core>, name: &str, entry: &mut Entry, now: Millis) -
         }
     }
     entry.record.active = active;
-    for act in entry.record.decide(&entry.rules, now) {
+    let acts = entry.record.decide(&entry.rules, now);
+    if breaks(Breakage::DecideBeforeStart) {
+        keep(core, name, Some(&entry.record)).await?;
+    }
+    for act in acts {
         match act {
             Act::Start(moment) => start_due(core, name, &mut entry.record, moment).await?,
             Act::Cancel => {
@@ -290,7 +295,11 @@ async fn look_at(core: &Arc<Core>, name: &str, entry: &mut Entry, now: Millis) -
 
 /// Starts the run of a due time, or finds it; a start that is refused for good is a reason to skip.
 async fn start_due(core: &Core, name: &str, record: &mut Record, moment: Millis) -> Result<(), ApiError> {
-    let started = core.start(start(&record.definition, run_of(name, moment)), BY).await;
+    let mut run = run_of(name, moment);
+    if breaks(Breakage::RenameDueRuns) {
+        run.push_str(&core.ctx.random.id(moment));
+    }
+    let started = core.start(start(&record.definition, run), BY).await;
     match started {
         Ok((view, _)) if view.outcome.is_none() => record.active.push(view.id),
         Ok(_) => {}

@@ -5,6 +5,7 @@
 
 use outlast_kernel::ids::{Attempt, OpId, RunId};
 use outlast_kernel::operation::Class;
+use outlast_store::breakage::{Breakage, breaks};
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
@@ -63,7 +64,7 @@ impl TokenKey {
         let bytes = decode(token)?;
         let (said, mac) = bytes.split_at_checked(bytes.len().checked_sub(MAC_LENGTH)?)?;
         let differs = self.mac(said).iter().zip(mac).fold(0, |acc, (a, b)| acc | (a ^ b));
-        (differs == 0).then(|| serde_json::from_slice(said).ok())?
+        (differs == 0 || breaks(Breakage::AcceptForgedToken)).then(|| serde_json::from_slice(said).ok())?
     }
 
     fn mac(&self, said: &[u8]) -> [u8; MAC_LENGTH] {

@@ -14,6 +14,7 @@ use outlast_kernel::ids::{Millis, RunId, Seq};
 use outlast_protocol::requests::List;
 use outlast_protocol::run::RunView;
 use outlast_protocol::{ApiError, Code};
+use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Origin, Put, Table};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -114,7 +115,13 @@ fn page(ctx: &Context, run: &RunId, cursor: Option<&str>) -> Result<List<Json>, 
             let parent =
                 if event.n == Seq(1) { json!(run) } else { json!(format!("{run}/{}", event.n.0 - 1)) };
             let id = format!("{run}/{}", event.n);
-            items.push(json!({ "record": "event", "id": id, "parent": parent, "event": event }));
+            let record = json!({ "record": "event", "id": id, "parent": parent, "event": event });
+            if event.n == until && breaks(Breakage::ExportMore) {
+                items.push(record.clone());
+            }
+            if event.n < until || !breaks(Breakage::ExportLess) {
+                items.push(record);
+            }
         }
     }
     if after < until {
@@ -276,7 +283,10 @@ impl Kept {
 }
 
 /// Folds the events and says what is true of the run.
-fn whole(header: Header, kept: Kept, events: Vec<Event>, now: Millis) -> Result<BringRun, ApiError> {
+fn whole(header: Header, kept: Kept, mut events: Vec<Event>, now: Millis) -> Result<BringRun, ApiError> {
+    if breaks(Breakage::ImportLess) {
+        events.pop();
+    }
     let Header { id: run, parent, flow, lineage, .. } = header;
     let invalid = |message: String| ApiError::new(Code::Invalid, message).of_run(&run);
     if events.len() > limits::IMPORT_EVENTS_MAX {

@@ -12,6 +12,7 @@ use outlast_protocol::worker::{
     TaskError,
 };
 use outlast_protocol::{ApiError, Code};
+use outlast_store::breakage::{Breakage, breaks};
 use tokio::sync::oneshot;
 
 use super::core::Core;
@@ -201,6 +202,9 @@ impl Engine {
 
     /// Takes note that a worker's process ended: its tasks are lost at once.
     pub async fn worker_gone(&self, boot: &str) {
+        if breaks(Breakage::KeepTasksOfTheDead) {
+            return;
+        }
         let left = self.core.ctx.dispatch.gone(boot);
         for worker in left.workers {
             self.core.drop_record(&worker, boot);

@@ -4,6 +4,7 @@
 //! it returns, or the store writes no more. Start at [`Store`].
 
 mod batch;
+pub mod breakage;
 mod check;
 mod codec;
 #[doc(hidden)]

@@ -11,6 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use outlast_kernel::event::Event;
 use outlast_kernel::ids::{Millis, RunId, Seq};
 
+use crate::breakage::{Breakage, breaks};
 use crate::disk::backup;
 use crate::keys::Space;
 use crate::plan::{Plan, plan};
@@ -77,6 +78,8 @@ struct State {
     fail_next: Option<FailedSync>,
     disk_full: bool,
     syncs: Vec<SyncPoint>,
+    /// What was durable before a commit that only pretends to be.
+    before_pretence: Option<Spaces>,
 }
 
 type Spaces = BTreeMap<Space, BTreeMap<Vec<u8>, Vec<u8>>>;
@@ -104,6 +107,9 @@ impl MemoryStore {
         (state.hold, state.held, state.crash_at, state.fail_next) = (None, None, None, None);
         state.disk_full = false;
         state.commits = 0;
+        if let Some(durable) = state.before_pretence.take() {
+            state.durable = durable;
+        }
         self.shared.changed.notify_all();
         MemoryStore { shared: Arc::clone(&self.shared), life: state.life }
     }
@@ -196,6 +202,9 @@ type Passed<'a> = Result<MutexGuard<'a, State>, StoreError>;
 impl State {
     /// The sync point: from here on the batch survives a crash.
     fn sync(&mut self, plan: &Plan, batch: &Batch) {
+        if breaks(Breakage::SkipSync) && self.before_pretence.is_none() {
+            self.before_pretence = Some(self.durable.clone());
+        }
         self.commit_last += 1;
         self.commits += 1;
         for write in &plan.writes {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use outlast_kernel::ids::{RunId, Seq};
 
+use crate::breakage::{Breakage, breaks};
 use crate::codec::{record, record::HeadRecord, step};
 use crate::keys::{self, Space};
 use crate::limits;
@@ -80,15 +81,16 @@ fn plan_step<'a>(
             (stored, found)
         }
     };
-    if found != write.before {
+    if found != write.before && !breaks(Breakage::AcceptStaleWrite) {
         return Err(StoreError::Stale {
             run: write.run.clone(),
             expected: write.before.seq,
             found: found.seq,
         });
     }
+    let link = if breaks(Breakage::UnlinkChain) { Head { seq: found.seq, ..Head::default() } } else { found };
     let (bytes, head) =
-        step::encode(&found, &write.events).map_err(|e| invalid(&write.run, format!("{e:?}")))?;
+        step::encode(&link, &write.events).map_err(|e| invalid(&write.run, format!("{e:?}")))?;
     if bytes.len() > limits::VALUE_BYTES_MAX {
         return Err(invalid(&write.run, format!("a step of {} bytes", bytes.len())));
     }
@@ -143,8 +145,12 @@ fn plan_lineage(
         return Err(invalid(run, format!("a fork of more than {} segments", limits::SEGMENTS_MAX)));
     }
     let bytes = record::encode_lineage(segments).map_err(|e| invalid(run, format!("its lineage: {e:?}")))?;
-    plan.put(Space::View, keys::of_run(keys::LINEAGES, run), Some(bytes));
-    plan.put(Space::View, keys::fork(parent, at, run), Some(Vec::new()));
+    if !breaks(Breakage::ForgetLineage) {
+        plan.put(Space::View, keys::of_run(keys::LINEAGES, run), Some(bytes));
+    }
+    if !breaks(Breakage::ForgetForkReference) {
+        plan.put(Space::View, keys::fork(parent, at, run), Some(Vec::new()));
+    }
     Ok(())
 }
 
@@ -175,15 +181,15 @@ fn plan_views(plan: &mut Plan, run: &RunId, run_now: &RunNow<'_>) -> Result<(), 
     let RunNow { stored, now, summary, snapshot } = run_now;
     let before = stored.map(|record| record.index).unwrap_or_default();
     plan.put(Space::View, keys::of_run(keys::HEADS, run), Some(record::encode_head(now)));
-    if before.ready != now.index.ready {
+    if before.ready != now.index.ready && !breaks(Breakage::DropReadyView) {
         let value = now.index.ready.then(Vec::new);
         plan.put(Space::View, keys::of_run(keys::READY, run), value);
     }
     if before.due != now.index.due {
-        if let Some(due) = before.due {
+        if let Some(due) = before.due.filter(|_| !breaks(Breakage::KeepOldDueView)) {
             plan.put(Space::View, keys::due(due, run), None);
         }
-        if let Some(due) = now.index.due {
+        if let Some(due) = now.index.due.filter(|_| !breaks(Breakage::DropDueView)) {
             plan.put(Space::View, keys::due(due, run), Some(Vec::new()));
         }
     }

@@ -1,9 +1,12 @@
 //! What workers that outlived the engine still hold.
 
+use std::sync::Arc;
+
 use outlast_protocol::worker::ReceiptStatus::{Accepted, Superseded};
+use outlast_runtime::engine::ManualClock;
 use serde_json::json;
 
-use super::world::World;
+use super::world::{START, World};
 
 #[tokio::test]
 async fn a_worker_that_comes_back_keeps_its_tasks() {
@@ -181,4 +184,35 @@ async fn a_deadline_that_fell_due_during_the_outage_waits_for_the_adoption_windo
     assert_eq!(world.value("in-time").await, json!("done"));
     world.advance(5_001).await;
     assert_eq!(world.value("late").await, json!("timeout"));
+}
+
+#[tokio::test]
+async fn a_worker_that_comes_back_with_an_attempt_that_was_given_up_must_drop_it() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    world.start("r", "Two", json!({ "x": 1 })).await;
+    let first = worker.task().await;
+    world.advance(30_000).await;
+    assert_eq!(world.kinds("r").await, ["started", "lost"]);
+    let (worker, registered) = world.worker_again("w", "w-boot", vec![first.token.clone()]).await;
+    assert_eq!((registered.keep, registered.drop), (Vec::new(), vec![first.token]));
+    let second = worker.task().await;
+    assert_eq!((second.attempt, second.key), (2, first.key));
+}
+
+#[tokio::test]
+async fn a_clock_that_was_set_back_hides_nothing_that_is_in_hand() {
+    let world = World::new().await;
+    world.advance(600_000).await;
+    let worker = world.worker("w").await;
+    world.start("r", "Two", json!({ "x": 1 })).await;
+    let task = worker.task().await;
+    let store = world.store.crash();
+    let behind = Arc::new(ManualClock::new(START));
+    let world = World::over(store, behind).await;
+    world.settle().await;
+    let other = world.worker("other").await;
+    assert!(other.tasks().await.is_empty(), "the first worker may have it in hand");
+    let (worker, _) = world.worker_again("w", "w-boot", vec![task.token.clone()]).await;
+    assert_eq!(worker.done(&task, json!(2)).await, Accepted);
 }

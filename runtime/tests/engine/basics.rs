@@ -41,6 +41,11 @@ async fn a_report_counts_once_and_only_with_its_token() {
     world.start("r", "Two", json!({ "x": 1 })).await;
     let task = worker.task().await;
     assert_eq!(worker.report_token("nonsense", done(json!(1))).await, UnknownToken);
+    // All but its end says what the true one says; the end proves it.
+    let mut forged = task.token.clone();
+    let at = forged.len() - 8;
+    forged.replace_range(at..=at, if forged[at..].starts_with('A') { "B" } else { "A" });
+    assert_eq!(worker.report_token(&forged, done(json!(1))).await, UnknownToken);
     assert_eq!(worker.done(&task, json!(2)).await, Accepted);
     assert_eq!(worker.done(&task, json!(2)).await, Accepted, "the same report again");
     assert_eq!(worker.done(&task, json!(9)).await, Superseded, "another value");

@@ -9,7 +9,10 @@ mod forks;
 mod leases;
 mod load;
 mod migrating;
+mod on_disk;
 mod people;
+#[cfg(feature = "breakages")]
+mod promises;
 mod schedules;
 mod spawned;
 mod transfer;

@@ -54,6 +54,11 @@ async fn what_came_in_time_beats_its_deadline() {
     world.settle().await;
     answering.await.unwrap().unwrap();
     assert_eq!(world.value("r").await, json!("yes"));
+
+    world.start("s", "Ask", json!({ "x": 7 })).await;
+    world.clock.advance(3_599_999);
+    world.engine.answer("s", approve(), "ann").await.unwrap();
+    assert_eq!(world.value("s").await, json!("yes"), "at the last moment");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 
 use outlast_protocol::Code;
 use outlast_protocol::schedule::{CatchUp, Kept, Overlap, Schedule};
+use outlast_store::Side;
 use serde_json::json;
 
 use super::world::{World, code};
@@ -53,6 +54,21 @@ async fn each_due_time_starts_its_run_once_across_crashes() {
         world = world.crash().await;
         world.settle().await;
         assert_eq!(runs(&world).await, expected, "after a crash");
+    }
+}
+
+#[tokio::test]
+async fn a_crash_at_any_commit_of_a_due_time_starts_its_run_once_all_the_same() {
+    for commits in 0..3 {
+        for side in [Side::BeforeSync, Side::AfterSync] {
+            let mut world = World::new().await;
+            world.engine.put_schedule("s", chat(Overlap::Allow, CatchUp::Last)).await.unwrap();
+            world.store.crash_at(commits, side);
+            world.advance(MINUTE).await;
+            world = world.crash().await;
+            world.settle().await;
+            assert_eq!(runs(&world).await, [run(1)], "{commits} {side:?}");
+        }
     }
 }
 

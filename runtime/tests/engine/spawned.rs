@@ -150,6 +150,44 @@ async fn leaving_stops_the_spawned_run_and_no_stranger() {
 }
 
 #[tokio::test]
+async fn a_parent_hears_of_its_child_when_the_first_event_of_the_child_is_durable() {
+    let world = family().await;
+    world.store.hold(Side::AfterSync);
+    let engine = world.engine.clone();
+    let start = super::world::start("p", "Parent", json!({ "name": "c" }));
+    let starting = tokio::spawn(async move { engine.start(start, "t").await });
+    world.wait_until_held().await;
+    // The parent's start goes on; its child's, which nobody but this thread can decide, does not.
+    world.store.release();
+    world.store.hold(Side::BeforeSync);
+    starting.await.unwrap().unwrap();
+    world.wait_until_held().await;
+    world.turn().await;
+    // Whatever the parent had heard would be a step of its own, behind that of the child.
+    let parent = super::world::in_time("a look at the parent", world.view("p")).await;
+    assert_eq!((parent.events, parent.status.as_str()), (1, "running"));
+    world.store.release();
+    settle(&world).await;
+    assert_eq!(world.kinds("p").await, ["started", "spawned"]);
+}
+
+#[tokio::test]
+async fn a_parent_that_was_carried_away_stops_no_stranger_with_the_name_of_its_child() {
+    let here = family().await;
+    here.start("p", "Parent", json!({ "name": "c" })).await;
+    settle(&here).await;
+    let records = here.engine.export("p", None).await.unwrap().items;
+    let there = family().await;
+    there.start("c", "Two", json!({ "x": 1 })).await;
+    there.engine.import(records).await.unwrap();
+    there.engine.cancel("p", "ann").await.unwrap();
+    settle(&there).await;
+    let stopped = there.engine.events("p", 3, 9).await.unwrap().items;
+    assert_eq!(stopped.first().map(|event| &event["receipt"]), Some(&json!("refused")), "{stopped:?}");
+    assert_eq!(there.kinds("c").await, ["started"]);
+}
+
+#[tokio::test]
 async fn a_full_disk_delays_news_and_loses_none() {
     let world = family().await;
     world.start("p", "Parent", json!({ "name": "c" })).await;
@@ -203,7 +241,8 @@ async fn live(world: &World, life: usize, finished: &mut usize) -> Option<Json> 
     let driving = async {
         world.try_start("p", "Parent", json!({ "name": "c" })).await.ok()?;
         let worker = world.try_worker(&format!("w{life}"), "boot").await?;
-        loop {
+        // A run that does not end in so many rounds never will.
+        for _ in 0..100 {
             if let Some(outcome) = world.engine.get("p").await.ok()?.outcome {
                 return outcome.value;
             }
@@ -214,6 +253,7 @@ async fn live(world: &World, life: usize, finished: &mut usize) -> Option<Json> 
             }
             world.advance(100).await;
         }
+        panic!("the run does not end; it waits for {:?}", world.view("p").await.waiting_for)
     };
     tokio::select! {
         value = driving => value,

@@ -18,6 +18,9 @@ use serde_json::Value as Json;
 /// A moment in 2027, as good as any.
 pub(crate) const START: Millis = Millis(1_800_000_000_000);
 
+/// How long a test waits for what a broken promise would keep from coming.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Flows with every kind of thing that an engine has to do with.
 pub(crate) const FLOWS: &str = r#"
 edition 1
@@ -142,7 +145,8 @@ impl World {
 
     /// The run's result; it must have ended.
     pub(crate) async fn value(&self, id: &str) -> Json {
-        let view = self.engine.result(id, Duration::from_secs(60)).await.expect("the run is there");
+        let result = self.engine.result(id, Duration::from_secs(60));
+        let view = in_time("the end", result).await.expect("the run is there");
         let outcome = view.outcome.unwrap_or_else(|| panic!("{id} has not ended: {:?}", view.waiting_for));
         assert_eq!(outcome.kind, "done", "{outcome:?}");
         outcome.value.unwrap_or_default()
@@ -233,6 +237,11 @@ impl World {
     }
 }
 
+/// Waits for something that comes by itself, with this thread's patience: the clock of the engine stands still meanwhile.
+pub(crate) async fn in_time<T>(what: &str, waits: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, waits).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+}
+
 pub(crate) async fn open(store: &MemoryStore, clock: &Arc<ManualClock>) -> Result<Engine, ApiError> {
     let clock: Arc<dyn Clock> = clock.clone();
     Engine::open(Arc::new(store.clone()), Options { clock, seed: Some(1), ..Options::default() }).await
@@ -275,7 +284,7 @@ impl Worker {
 
     /// Waits for exactly one task.
     pub(crate) async fn task(&self) -> Task {
-        let mut tasks = self.poll(60_000).await.expect("the session is known");
+        let mut tasks = in_time("a task", self.poll(60_000)).await.expect("the session is known");
         assert_eq!(tasks.len(), 1, "{tasks:?}");
         tasks.remove(0)
     }

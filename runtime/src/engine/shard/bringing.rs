@@ -3,6 +3,7 @@
 use outlast_kernel::ids::Seq;
 use outlast_protocol::run::RunView;
 use outlast_protocol::{ApiError, Code};
+use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Put, Table};
 
 use super::Shard;
@@ -21,7 +22,7 @@ impl Shard {
         let tried = self.try_bring(brought);
         let is_new = matches!(tried, Ok(Start::New(..)));
         self.begun_or_found(&run, tried, reply);
-        if is_new {
+        if is_new && !breaks(Breakage::ForgetDoubtOnImport) {
             // Nobody here has what was in hand there.
             self.judge_begun(&run);
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use outlast_kernel::ids::{Millis, OpId, RunId, Seq};
 use outlast_kernel::input::{Input, Refusal};
 use outlast_protocol::{ApiError, Code};
+use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Put, RunWrite};
 
 use super::Shard;
@@ -64,12 +65,16 @@ impl Shard {
     /// what came late after it.
     pub(super) fn ready_for_input(&mut self, run: &RunId, now: Millis) -> Result<(), ApiError> {
         let at = now.max(self.hydrate(run)?.state().time());
+        if breaks(Breakage::TakeLateInputFirst) {
+            return Ok(());
+        }
         self.fire(run, at, now)?;
         Ok(())
     }
 
     /// Appends the timers that are due before a moment. Tells whether there were any.
     fn fire(&mut self, run: &RunId, before: Millis, now: Millis) -> Result<bool, ApiError> {
+        let before = if breaks(Breakage::FireEarly) { before.plus(60_000) } else { before };
         let live = self.hydrate(run)?;
         if live.state().next_due().is_none_or(|due| due >= before) {
             return Ok(false);
@@ -79,7 +84,8 @@ impl Shard {
         // What a worker of the last epoch may have in hand is not timed out before that worker had its chance to come back.
         let dispatch = &self.ctx.dispatch;
         let held = |op: OpId| dispatch.may_be_held(&WorkId { run: run.clone(), op }, now);
-        let must_wait = (now < dispatch.adoption_until()).then_some(&held as &dyn Fn(OpId) -> bool);
+        let waits = now < dispatch.adoption_until() && !breaks(Breakage::ExpireBeforeAdoption);
+        let must_wait = waits.then_some(&held as &dyn Fn(OpId) -> bool);
         match draft.timers(before, must_wait) {
             Ok(true) => {
                 self.keep(run, draft, Vec::new(), Vec::new());
@@ -166,11 +172,15 @@ impl Shard {
             origin: live.origin.take(),
         };
         let head = Arc::clone(&live.head);
+        let consequences = self.withhold(run, consequences);
         self.outbox.queue(head, write, puts, weight, consequences);
     }
 
     /// Does something as soon as all that the run has in memory is durable.
     pub(super) fn after(&mut self, run: &RunId, consequence: Consequence) {
+        if breaks(Breakage::AnswerBeforeEarlierSteps) {
+            return self.perform(run, consequence);
+        }
         if let Some(now) = self.outbox.wait(run, consequence) {
             self.perform(run, now);
         }

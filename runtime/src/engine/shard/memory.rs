@@ -6,6 +6,7 @@ use outlast_kernel::Json;
 use outlast_kernel::ids::RunId;
 use outlast_kernel::operation::Phase;
 use outlast_protocol::{ApiError, Code};
+use outlast_store::breakage::{Breakage, breaks};
 
 use super::Shard;
 use crate::engine::adoption::Begun;
@@ -76,6 +77,9 @@ impl Shard {
             let work = WorkId { run: run.clone(), op };
             match self.ctx.dispatch.begun(&work, activity.attempt, worker) {
                 Begun::Wait => {}
+                Begun::Lost if breaks(Breakage::RunBegunAgain) => {
+                    self.todo.push_back(Message::Void(work, activity.attempt));
+                }
                 Begun::Void => self.todo.push_back(Message::Void(work, activity.attempt)),
                 Begun::Lost => {
                     let why = outlast_kernel::event::LostWhy::Restart;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use outlast_kernel::ids::RunId;
 use outlast_protocol::worker::ReceiptStatus;
+use outlast_store::breakage::{self, Breakage, breaks};
 use tokio::sync::mpsc;
 
 use super::Shard;
@@ -23,6 +24,37 @@ impl Shard {
                 Err(refused) => self.refused(withheld, refused),
             }
         }
+    }
+
+    /// Returns what must wait until a step is durable: all that follows from it, unless a promise is broken on purpose.
+    pub(super) fn withhold(&mut self, run: &RunId, consequences: Vec<Consequence>) -> Vec<Consequence> {
+        if !breakage::ENABLED {
+            return consequences;
+        }
+        let early = |consequence: &Consequence| match consequence {
+            Consequence::Accepted(..)
+            | Consequence::Migrated(..)
+            | Consequence::Started(..)
+            | Consequence::Receipt(..) => breaks(Breakage::AnswerEarly),
+            Consequence::Deliver(_) => breaks(Breakage::HandOutEarly),
+            Consequence::Frames(_) => breaks(Breakage::ShowEarly),
+            Consequence::Acknowledge(..) => breaks(Breakage::AcknowledgeNewsEarly),
+            Consequence::Offer(..)
+            | Consequence::Close(_)
+            | Consequence::Unhand(..)
+            | Consequence::Changed(_)
+            | Consequence::Look(..)
+            | Consequence::Unread(..)
+            | Consequence::Subscribe(..)
+            | Consequence::OfferAgain(_)
+            | Consequence::Settle(..)
+            | Consequence::Send(_) => false,
+        };
+        let (let_go, withheld): (Vec<_>, Vec<_>) = consequences.into_iter().partition(early);
+        for consequence in let_go {
+            self.perform(run, consequence);
+        }
+        withheld
     }
 
     fn durable(&mut self, withheld: Withheld) {

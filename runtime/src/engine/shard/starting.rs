@@ -6,6 +6,7 @@ use outlast_kernel::json::canonical_text;
 use outlast_kernel::{Json, check_input};
 use outlast_protocol::run::RunView;
 use outlast_protocol::{ApiError, Code};
+use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Put, Table};
 
 use super::Shard;
@@ -49,7 +50,7 @@ impl Shard {
 
     fn try_start(&mut self, start: StartRun) -> Result<Start, ApiError> {
         self.refuse_other_case(&start.run)?;
-        if self.is_known(&start.run)? {
+        if self.is_known(&start.run)? && !breaks(Breakage::StartAgain) {
             return self.existing(&start).map(|view| Start::Existing(Box::new(view)));
         }
         let now = self.ctx.clock.now();
@@ -147,7 +148,7 @@ impl Shard {
             }
         };
         match taken {
-            Some(other) if other != run.as_str() => {
+            Some(other) if other != run.as_str() && !breaks(Breakage::IgnoreCase) => {
                 let message = format!("run {other} exists; ids may not differ only in case");
                 Err(ApiError::new(Code::Conflict, message).of_run(run))
             }

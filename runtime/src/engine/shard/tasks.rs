@@ -7,6 +7,7 @@ use outlast_kernel::operation::{ActivityOp, Class, Operation, Phase};
 use outlast_kernel::text::time_text;
 use outlast_protocol::ApiError;
 use outlast_protocol::worker::Task;
+use outlast_store::breakage::{Breakage, breaks};
 
 use super::Shard;
 use crate::engine::context::Context;
@@ -60,7 +61,7 @@ impl Shard {
         let profile = &live.state().config().profile;
         let in_hand = in_hand(&ctx, work, activity, profile, taker, now);
         let task = task(&ctx, work, operation, activity, &in_hand, now);
-        if activity.class != Class::Once {
+        if activity.class != Class::Once || breaks(Breakage::SkipBegun) {
             return Ok(Some((None, task, in_hand)));
         }
         let worker = holder(&taker.worker, &taker.boot);
@@ -118,7 +119,8 @@ impl Shard {
                 _,
             ) => false,
         };
-        if !wanted || activity.attempt != claim.attempt {
+        let this_one = activity.attempt == claim.attempt || breaks(Breakage::AdoptStaleAttempt);
+        if !wanted || !this_one {
             return None;
         }
         let profile = &live.state().config().profile;
@@ -234,6 +236,10 @@ fn task(
         Class::Idempotent => "idempotent",
         Class::Once => "once",
     };
+    let key = match breaks(Breakage::ChangeKeyWithAttempt) {
+        true => format!("{}/{}", activity.key, activity.attempt),
+        false => activity.key.clone(),
+    };
     let lease = activity.silent_ms.map_or(ctx.lease_ms, |ms| ms.min(ctx.lease_ms));
     Task {
         token: in_hand.token.clone(),
@@ -241,7 +247,7 @@ fn task(
         op: work.op.to_string(),
         activity: activity.activity.clone(),
         attempt: activity.attempt.0,
-        key: activity.key.clone(),
+        key,
         effect: effect.into(),
         input: activity.input.clone(),
         due: due.map(time_text),

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use fjall::PersistMode;
 
 use super::{FjallStore, OpenOptions, files};
+use crate::breakage::{Breakage, breaks};
 use crate::keys::{self, Space};
 use crate::view::{self, View};
 use crate::{StoreError, limits};
@@ -54,7 +55,8 @@ fn copy(view: &impl View, directory: &Path) -> Result<(), StoreError> {
     for space in Space::ALL {
         view.scan(space, &[], &[0xff; 2], &mut |key, value| {
             // The number of the last commit comes last: it says that all before it is there.
-            if space != Space::Meta || key != keys::COMMIT {
+            let left_out = space == Space::Log && breaks(Breakage::BackUpLess);
+            if (space != Space::Meta || key != keys::COMMIT) && !left_out {
                 batch.put(space, key, value)?;
             }
             Ok(ControlFlow::Continue(()))
@@ -91,5 +93,82 @@ impl Batch<'_> {
         self.bytes = 0;
         let Some(batch) = self.open.take() else { return Ok(()) };
         batch.commit().map_err(|e| files::disk(&self.store.directory, format!("write the backup: {e}"), None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use outlast_kernel::ids::Seq;
+
+    use super::*;
+    use crate::Store as _;
+    use crate::conformance::samples::{commit, run, step};
+    use crate::disk::Picture;
+    use crate::view::Visit;
+    use crate::{Head, MemoryStore};
+
+    /// A view of which only so much can be read, as by a process that dies there.
+    struct Dying<'a> {
+        picture: Picture<'a>,
+        left: Cell<usize>,
+    }
+
+    impl Dying<'_> {
+        fn read(&self) -> Result<(), StoreError> {
+            let died = || files::disk(Path::new("nowhere"), "the process died".into(), None);
+            self.left.set(self.left.get().checked_sub(1).ok_or_else(died)?);
+            Ok(())
+        }
+    }
+
+    impl View for Dying<'_> {
+        fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+            self.read()?;
+            self.picture.get(space, key)
+        }
+
+        fn scan(
+            &self,
+            space: Space,
+            from: &[u8],
+            to: &[u8],
+            visit: &mut Visit<'_>,
+        ) -> Result<(), StoreError> {
+            self.picture.scan(space, from, to, &mut |key, value| {
+                self.read()?;
+                visit(key, value)
+            })
+        }
+    }
+
+    #[test]
+    fn a_backup_that_dies_at_any_point_is_not_there_and_stops_no_later_one() {
+        let place = tempfile::tempdir().unwrap();
+        let (store, _) = FjallStore::open(&place.path().join("data"), OpenOptions::default()).unwrap();
+        for name in ["a", "b"] {
+            commit(&store, step(&run(name), Head::default(), 2)).unwrap();
+        }
+        let to = place.path().join("copy");
+        let mut deaths = 0;
+        loop {
+            let view = Dying { picture: store.picture().unwrap(), left: Cell::new(deaths) };
+            match write(&view, &to) {
+                Ok(()) => break,
+                Err(_) => assert!(!to.exists(), "after {deaths} reads"),
+            }
+            deaths += 1;
+        }
+        assert!(deaths > 8, "{deaths}");
+        let (copy, _) = FjallStore::open(&to, OpenOptions::default()).unwrap();
+        assert!(copy.check().unwrap().findings.is_empty());
+        for name in ["a", "b"] {
+            let whole = store.history(&run(name), Seq(0), 9).unwrap();
+            assert_eq!(copy.history(&run(name), Seq(0), 9).unwrap(), whole);
+        }
+        // What cannot be put into its place is no backup either.
+        let nowhere = place.path().join("data/FORMAT/copy");
+        assert!(MemoryStore::new().backup(&nowhere).is_err());
     }
 }

@@ -1,0 +1,146 @@
+//! What only a real directory can show: its lock, its mark, its room, its backups; and the file of results of a batch.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+
+use outlast_protocol::Code;
+use outlast_runtime::batch::{Keep, ResultFile};
+use outlast_runtime::engine::{Engine, ManualClock, Options};
+use outlast_store::{FjallStore, OpenOptions, Store, StoreError};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::world::{FLOWS, START, code, start};
+
+/// An engine over a directory.
+async fn engine(directory: &Path, options: OpenOptions) -> (Arc<FjallStore>, Engine) {
+    let store = Arc::new(FjallStore::open(directory, options).unwrap().0);
+    let clock = Arc::new(ManualClock::new(START));
+    let options = Options { clock, seed: Some(1), ..Options::default() };
+    (Arc::clone(&store), Engine::open(store, options).await.unwrap())
+}
+
+async fn with_a_run(directory: &Path) -> (Arc<FjallStore>, Engine) {
+    let (store, engine) = engine(directory, OpenOptions::default()).await;
+    let files = vec![outlast_protocol::requests::FileText { name: "test.flow".into(), text: FLOWS.into() }];
+    engine.deploy(outlast_protocol::requests::Deploy { files, profile: None }).await.unwrap();
+    engine.start(start("r", "Chat", json!({ "topic": "t" })), "test").await.unwrap();
+    (store, engine)
+}
+
+async fn close(store: Arc<FjallStore>, engine: Engine) {
+    engine.shutdown().await;
+    drop(engine);
+    // What the engine's tasks hold of the store goes with them.
+    let mut store = store;
+    loop {
+        store = match Arc::try_unwrap(store) {
+            Ok(_) => return,
+            Err(shared) => shared,
+        };
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_directory_has_one_owner() {
+    let place = TempDir::new().unwrap();
+    let (_store, _engine) = with_a_run(place.path()).await;
+    let second = FjallStore::open(place.path(), OpenOptions::default()).map(|_| ());
+    let us = std::process::id();
+    assert!(matches!(second, Err(StoreError::Locked { pid, .. }) if pid == us), "{second:?}");
+}
+
+#[tokio::test]
+async fn a_journal_that_lost_its_end_is_noticed_by_the_mark() {
+    let place = TempDir::new().unwrap();
+    let (store, engine) = with_a_run(place.path()).await;
+    close(store, engine).await;
+    let mut journals = Vec::new();
+    for entry in fs::read_dir(place.path().join("db")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "jnl") {
+            journals.push(path);
+        }
+    }
+    assert_eq!(journals.len(), 1);
+    let whole = fs::read(&journals[0]).unwrap();
+    let used = whole.iter().rposition(|byte| *byte != 0).unwrap();
+    // The last batch is torn, though it was acknowledged.
+    File::options().write(true).open(&journals[0]).unwrap().set_len(used as u64 - 8).unwrap();
+    let opened = FjallStore::open(place.path(), OpenOptions::default()).map(|(_, opened)| opened);
+    assert!(matches!(opened, Err(StoreError::Damaged { .. })), "{opened:?}");
+}
+
+#[tokio::test]
+async fn the_last_bytes_of_the_disk_are_not_taken() {
+    let place = TempDir::new().unwrap();
+    let (store, engine) = with_a_run(place.path()).await;
+    close(store, engine).await;
+    let options = OpenOptions { free_bytes_min: u64::MAX / 4, ..OpenOptions::default() };
+    let store = FjallStore::open(place.path(), options).unwrap().0;
+    let put = outlast_store::Put { table: outlast_store::Table::Setting, key: vec![1], value: Some(vec![2]) };
+    let refused = store.commit(&outlast_store::Batch { runs: Vec::new(), puts: vec![put] });
+    assert!(matches!(refused, Err(StoreError::Full { .. })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_backup_holds_what_was_acknowledged_before_it() {
+    let place = TempDir::new().unwrap();
+    let (_store, here) = with_a_run(&place.path().join("data")).await;
+    for said in ["1", "2"] {
+        let message =
+            outlast_protocol::requests::Send { name: "Say".into(), value: json!({ "text": said }), id: None };
+        here.message("r", message, "ann").await.unwrap();
+    }
+    let copy = place.path().join("copy");
+    _store.backup(&copy).unwrap();
+    let (store, there) = engine(&copy, OpenOptions::default()).await;
+    assert!(store.check().unwrap().findings.is_empty(), "{:?}", store.check());
+    assert_eq!(there.get("r").await.unwrap(), here.get("r").await.unwrap());
+    let (there, here) = (there.events("r", 0, 99).await.unwrap(), here.events("r", 0, 99).await.unwrap());
+    assert_eq!(there.items, here.items);
+}
+
+#[tokio::test]
+async fn a_write_that_does_not_know_the_end_of_the_history_is_refused() {
+    let place = TempDir::new().unwrap();
+    let (store, engine) = with_a_run(place.path()).await;
+    // Another writer of the same run: it read the run's end, and was late.
+    let run = outlast_kernel::ids::RunId::new("r").unwrap();
+    let (before, index) = store.head(&run).unwrap().unwrap();
+    let message =
+        outlast_protocol::requests::Send { name: "Say".into(), value: json!({ "text": "1" }), id: None };
+    engine.message("r", message, "ann").await.unwrap();
+    let kind = outlast_kernel::event::EventKind::Closed;
+    let event = outlast_kernel::event::Event { n: before.seq.next(), time: START, digest: 7, kind };
+    let summary = store.summary(&run).unwrap().unwrap();
+    let events = vec![event];
+    let write = outlast_store::RunWrite {
+        run,
+        before,
+        events,
+        index_before: index,
+        index,
+        summary,
+        snapshot: None,
+        origin: None,
+    };
+    let late = store.commit(&outlast_store::Batch { runs: vec![write], puts: Vec::new() });
+    assert!(matches!(late, Err(StoreError::Stale { .. })), "{late:?}");
+    assert_eq!(code(engine.get("nobody").await), Code::NotFound);
+}
+
+#[test]
+fn an_item_of_a_batch_that_has_its_row_is_known() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("out.jsonl");
+    let (earlier, mut rows) = ResultFile::open(&path, Keep::All).unwrap();
+    assert!(!earlier.has("a"));
+    rows.append(b"{\"id\":\"a\",\"line\":1,\"status\":\"done\"}\n").unwrap();
+    drop(rows);
+    let (earlier, _rows) = ResultFile::open(&path, Keep::All).unwrap();
+    assert!(earlier.has("a") && !earlier.has("b"));
+}
