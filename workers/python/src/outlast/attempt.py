@@ -1,0 +1,121 @@
+"""Runs one attempt to its end, whatever the end is.
+
+Leaves what it does to its activity. The end is reported only when the attempt's own work is over, since the runtime may hand out the
+next attempt at once; a ``once`` attempt that broke off is reported as stopped, never as failed, because nobody knows whether its
+effect happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from . import isolated
+from .activities import Activity, Done, Failure
+from .context import NoLongerWanted
+from .desk import Desk, Hand, bad_result
+from .forms import dump
+from .limits import RESULT_BYTES_MAX
+from .schemas import Mismatch
+
+log = logging.getLogger("outlast")
+
+
+def run(activity: Activity | None, hand: Hand, desk: Desk) -> None:
+    """Runs an attempt of a plain function in this thread and puts its end on the desk."""
+    if activity is None:
+        failure = Failure("UnknownActivity", f"this worker does not offer {hand.task['activity']}")
+        desk.finish(hand.token, _failed(failure))
+        return
+    if activity.isolated:
+        desk.finish(hand.token, end_of(hand, activity, lambda: isolated.run(activity, hand)))
+        return
+
+    def call() -> Any:
+        return activity.function(**activity.arguments(hand.task.get("input"), hand.context))
+
+    desk.finish(hand.token, end_of(hand, activity, call))
+
+
+async def run_async(activity: Activity, hand: Hand, desk: Desk) -> None:
+    """Runs an attempt of an ``async`` function; it is cancelled when it must end."""
+    loop = asyncio.get_running_loop()
+
+    async def work() -> Any:
+        return await activity.function(**activity.arguments(hand.task.get("input"), hand.context))
+
+    task = loop.create_task(work())
+
+    def cancel() -> None:
+        try:
+            loop.call_soon_threadsafe(task.cancel)
+        except RuntimeError:
+            # The loop has ended, and its tasks with it.
+            pass
+
+    hand.when_stopped(cancel)
+    try:
+        await asyncio.wait([task])
+    finally:
+        task.cancel()
+    desk.finish(hand.token, end_of(hand, activity, task.result))
+
+
+def end_of(hand: Hand, activity: Activity, call: Callable[[], Any]) -> dict[str, Any]:
+    """Returns the end of an attempt as ``report`` carries it."""
+    try:
+        value = call()
+    except Failure as failure:
+        # It was asked to end, and this is how it did; the flow has gone on.
+        return _stopped(hand.why) if hand.why else _failed(failure)
+    except NoLongerWanted:
+        return _stopped(hand.why or "cancelled")
+    except BaseException as error:
+        return _broke_off(hand, activity, error)
+    # It may have been asked to end and came to its end in spite of that: then this is the truth, and the runtime judges it.
+    try:
+        return _done(activity.result(value))
+    except (Mismatch, TypeError, ValueError, RecursionError) as error:
+        return bad_result(str(error))
+
+
+def _broke_off(hand: Hand, activity: Activity, error: BaseException) -> dict[str, Any]:
+    if hand.why:
+        return _stopped(hand.why)
+    broken = (type(error), error, error.__traceback__)
+    if hand.task.get("effect") == "once":
+        log.error("%s broke off; its effect is in doubt", activity.name, exc_info=broken)
+        return _stopped("leaving")
+    log.warning("%s broke off", activity.name, exc_info=broken)
+    text = str(error) if isinstance(error, isolated.Raised) else f"{type(error).__name__}: {error}"
+    return _failed(Failure("Crashed", text[:2000]))
+
+
+def _done(done: Done) -> dict[str, Any]:
+    size = len(dump(done.value))
+    if size > RESULT_BYTES_MAX:
+        return bad_result(f"the result has {size} bytes; {RESULT_BYTES_MAX} are allowed")
+    end: dict[str, Any] = {"kind": "done", "value": done.value}
+    if done.cost is not None:
+        end["cost"] = format(done.cost, "f")
+    if done.usage is not None:
+        end["usage"] = done.usage
+    return end
+
+
+def _failed(failure: Failure) -> dict[str, Any]:
+    try:
+        error = failure.to_json()
+        dump(error)
+    except (Mismatch, TypeError, ValueError) as odd:
+        return bad_result(f"the fields of {failure.kind} cannot be written as JSON: {odd}")
+    end: dict[str, Any] = {"kind": "failed", "error": error}
+    if failure.cost is not None:
+        end["cost"] = format(failure.cost, "f")
+    return end
+
+
+def _stopped(why: str) -> dict[str, Any]:
+    return {"kind": "stopped", "why": why}
