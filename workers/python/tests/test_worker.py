@@ -215,7 +215,7 @@ class Signs(WorldTest):
             if context.attempt == 1:
                 context.cancelled.wait(PATIENCE_S)
                 context.check()
-            end = time.monotonic() + 1.0
+            end = time.monotonic() + 2.5
             while time.monotonic() < end:
                 context.heartbeat()
                 context.cancelled.wait(0.05)
@@ -228,8 +228,8 @@ class Signs(WorldTest):
     def test_signs_of_life_come_by_themselves(self) -> None:
         @activity
         def silent(name: str, context: Context) -> str:
-            # Three times as long as the flow's patience with silence.
-            context.cancelled.wait(1.2)
+            # Twice as long as the flow's patience with silence.
+            context.cancelled.wait(3.0)
             return f"attempt {context.attempt}"
 
         with self.serving(silent):
@@ -248,7 +248,7 @@ class Signs(WorldTest):
             return f"attempt {context.attempt}"
 
         with self.serving(timed):
-            self.assertEqual(self.client.run("Timed", {"name": "a"}), "attempt 2")
+            self.assertRegex(self.client.run("Timed", {"name": "a"}), "^attempt [23]$")
         # Whoever is first: the worker's own clock, or the runtime's word.
         self.assertIn(ends, (["timeout"], ["cancelled"]))
 
@@ -282,7 +282,8 @@ class Cancels(WorldTest):
                 at = time.monotonic()
                 self.client.cancel(run.id)
                 self.assertTrue(ended.wait(PATIENCE_S))
-                self.assertLess(time.monotonic() - at, 2.0)
+                # Not with the end of a long poll, which is ten seconds away.
+                self.assertLess(time.monotonic() - at, 8.0)
                 until("an empty desk", lambda: worker._desk.running() + worker._desk.unacknowledged() == 0)
                 self.assertEqual(self.client.show(run.id).outcome.kind, "cancelled")
 

@@ -104,7 +104,7 @@ class Worker:
         before = {}
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
-                before[number] = signal.signal(number, lambda *_: self._wake.set())
+                before[number] = signal.signal(number, self._hear)
         try:
             self.start()
             self._wake.wait()
@@ -114,6 +114,12 @@ class Worker:
                 signal.signal(number, handler)
         if self._refused is not None:
             raise WorkerRefused(self._refused)
+
+    def _hear(self, number: int, _frame: Any) -> None:
+        if self._wake.is_set():
+            # Whoever says it twice does not want to wait.
+            raise SystemExit(128 + number)
+        self._wake.set()
 
     def stop(self) -> None:
         """Asks ``serve`` to drain and return; from any thread."""
@@ -172,6 +178,7 @@ class Worker:
         desk.ring()
         if self._refused is not None:
             return
+        busy = desk.running() + desk.unacknowledged() > 0
         self._say_leaving()
         if self._poll_thread is not None:
             # A poll that is under way may bring tasks until the runtime has heard that we leave.
@@ -182,6 +189,9 @@ class Worker:
                 log.error("%d attempts do not listen and end with the process", desk.running())
         if not desk.until(lambda desk: desk.unacknowledged() == 0, DELIVER_S_MAX):
             log.warning("left with %d results that were not acknowledged", desk.unacknowledged())
+        elif busy:
+            # With nothing in hand any more, the session ends, and no restart of the runtime waits for this worker.
+            self._say_leaving()
 
     def _say_leaving(self) -> None:
         session = self._link.current()
