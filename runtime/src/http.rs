@@ -96,6 +96,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/workers/control", get(workers::control))
         .route("/v1/status", get(health::status))
         .route("/v1/doctor", get(health::doctor))
+        .route("/v1/openapi.json", get(health::openapi))
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
         .fallback(nowhere)

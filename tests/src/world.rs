@@ -109,7 +109,7 @@ impl World {
     /// Returns the command for the binary with these arguments: nothing of the tester's environment but PATH.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(beside("outlast"));
+        let mut command = Command::new(binary("outlast"));
         command.args(arguments).current_dir(self.work()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.dir.path().join("home")).env("OUTLAST_DATA", self.data());
@@ -134,7 +134,7 @@ impl World {
     /// Starts a test worker, which runs so many attempts at once. It ends when the process is dropped.
     #[must_use]
     pub fn worker(&self, name: &str, concurrency: u32) -> Process {
-        let mut command = Command::new(beside("outlast-test-worker"));
+        let mut command = Command::new(binary("outlast-test-worker"));
         command.arg(self.work()).arg(format!("unix:{}", self.socket().display()));
         command.args([name, &concurrency.to_string()]).current_dir(self.work());
         Process::start(&mut command)
@@ -226,7 +226,11 @@ impl Drop for World {
 }
 
 /// Returns a binary of the workspace; `tests/run` builds them before the tests.
-fn beside(name: &str) -> PathBuf {
+///
+/// # Panics
+/// If it was not built.
+#[must_use]
+pub fn binary(name: &str) -> PathBuf {
     let here = std::env::current_exe().unwrap_or_else(|error| panic!("no path of this test: {error}"));
     let found = here.ancestors().map(|folder| folder.join(name)).find(|path| path.is_file());
     found.unwrap_or_else(|| panic!("no `{name}` beside {}; run tests/run, which builds it", here.display()))

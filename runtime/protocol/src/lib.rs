@@ -1,7 +1,7 @@
 //! What the runtime, its drivers and its workers say to each other, as JSON over HTTP.
 //!
 //! Leaves transport to the server and the clients. Invariant: names are snake_case, times RFC 3339 UTC, unknown fields in requests are
-//! refused, in answers ignored. Start at [`run::RunView`] and [`worker`].
+//! refused, in answers ignored. Start at [`run::RunView`] and [`worker`]; `openapi.json` beside this crate describes every route.
 
 pub mod error;
 pub mod requests;
@@ -10,3 +10,6 @@ pub mod schedule;
 pub mod worker;
 
 pub use error::{ApiError, Code};
+
+/// The OpenAPI document of the HTTP surface, drivers' and workers' routes, as JSON text.
+pub const OPENAPI: &str = include_str!("../openapi.json");

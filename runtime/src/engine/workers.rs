@@ -104,6 +104,9 @@ impl Engine {
                 () = woken => {}
                 () = ctx.clock.sleep_until(until) => return Ok(Polled::default()),
             }
+            if !ctx.dispatch.stays(session) {
+                return Ok(Polled::default());
+            }
         }
     }
 

@@ -21,7 +21,16 @@ pub(super) async fn json<T: DeserializeOwned>(request: Request) -> Result<T, Fau
 pub(super) async fn json_up_to<T: DeserializeOwned>(request: Request, bytes_max: usize) -> Result<T, Fault> {
     demand_json(request.headers())?;
     let bytes = collect(request.into_body(), bytes_max).await?;
+    demand_object(&bytes)?;
     serde_json::from_slice(&bytes).map_err(|error| Fault::invalid(format!("the body does not fit: {error}")))
+}
+
+/// Refuses a list where an object is expected: its items would be taken for the fields, by their order.
+fn demand_object(bytes: &[u8]) -> Result<(), Fault> {
+    match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'[') => Err(Fault::invalid("the body does not fit: an object is expected, not a list")),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Reads the body of a request that has nothing to say: nothing, or an object without fields.
@@ -35,6 +44,7 @@ pub(super) async fn nothing(request: Request) -> Result<(), Fault> {
     if bytes.is_empty() {
         return Ok(());
     }
+    demand_object(&bytes)?;
     let read: Result<Nothing, _> = serde_json::from_slice(&bytes);
     read.map(|Nothing {}| ()).map_err(|error| Fault::invalid(format!("the body does not fit: {error}")))
 }

@@ -1,9 +1,11 @@
-//! Whether the server lives, whether it is ready, and its figures.
+//! Whether the server lives, whether it is ready, its figures, and what it can be asked.
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
 use outlast_kernel::Json as Value;
 use outlast_protocol::{ApiError, Code};
 use outlast_store::StoreError;
@@ -36,6 +38,11 @@ pub(super) async fn status(State(app): Shared) -> Json<Value> {
         "pid": std::process::id(),
         "engine": app.served.engine.status(),
     }))
+}
+
+/// `GET /v1/openapi.json`: what can be asked, for programs.
+pub(super) async fn openapi() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], outlast_protocol::OPENAPI)
 }
 
 /// `GET /v1/doctor`: reads the whole store and says what it found. Only for the owner: it takes its time.

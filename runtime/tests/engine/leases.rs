@@ -204,6 +204,26 @@ async fn a_worker_that_leaves_gets_nothing_more_and_is_forgotten() {
 }
 
 #[tokio::test]
+async fn a_poll_that_waits_ends_when_its_worker_leaves() {
+    for busy in [false, true] {
+        let world = World::new().await;
+        let worker = world.worker("w").await;
+        if busy {
+            world.start("r", "Two", json!({ "x": 1 })).await;
+            worker.task().await;
+        }
+        let poll = |wait_ms, leaving| Poll { session: worker.session.clone(), max: 1, wait_ms, leaving };
+        let polling = {
+            let (engine, poll) = (world.engine.clone(), poll(60_000, false));
+            tokio::spawn(async move { engine.poll(poll).await })
+        };
+        world.settle().await;
+        assert!(world.engine.poll(poll(0, true)).await.unwrap().tasks.is_empty());
+        assert!(polling.await.unwrap().unwrap().tasks.is_empty());
+    }
+}
+
+#[tokio::test]
 async fn after_a_suspend_workers_get_the_time_of_a_sign_of_life() {
     let world = World::new().await;
     let worker = world.worker("w").await;

@@ -127,11 +127,13 @@ impl Dispatch {
         left
     }
 
-    /// Ends a session that takes no more work and has none in hand; tells whether it did.
+    /// Ends a session that takes no more work and has none in hand; tells whether it did. A poll of it that waits is woken: it would
+    /// wait in vain, and its worker for it.
     pub(crate) fn leave(&self, id: &str) -> Result<Option<Record>, UnknownSession> {
         let mut inner = self.lock();
         let session = inner.sessions.get_mut(id).ok_or(UnknownSession)?;
         session.leaving = true;
+        session.work.notify_waiters();
         if !session.hand.is_empty() || session.coming > 0 {
             return Ok(None);
         }
@@ -157,6 +159,11 @@ impl Dispatch {
             Call::Poll => session.work.clone(),
             Call::Control => session.stops.clone(),
         })
+    }
+
+    /// Tells whether a session may still be given work.
+    pub(crate) fn stays(&self, id: &str) -> bool {
+        self.lock().sessions.get(id).is_some_and(|session| !session.leaving)
     }
 
     /// Reserves at most `max` pieces of ready work for a session; each must be handed or un-come.
