@@ -36,7 +36,8 @@ struct Routes(BTreeSet<(String, String)>);
 impl<'a> Visit<'a> for Routes {
     fn visit_expr_method_call(&mut self, call: &'a syn::ExprMethodCall) {
         if call.method == "route" {
-            let Some(syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(path), .. })) = call.args.first() else {
+            let Some(syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(path), .. })) = call.args.first()
+            else {
                 panic!("a route without a plain path");
             };
             let mut methods = Methods::default();
@@ -99,7 +100,8 @@ impl Checked<'_> {
         assert!(operation.is_object(), "{method} {route} is not described");
         let responses = &operation["responses"];
         let status = answer.status.to_string();
-        let mut response = if responses[&status].is_object() { &responses[&status] } else { &responses["default"] };
+        let mut response =
+            if responses[&status].is_object() { &responses[&status] } else { &responses["default"] };
         assert!(
             answer.status >= 400 || responses[&status].is_object(),
             "{method} {path}: {status} is not described"
@@ -140,7 +142,8 @@ fn answers_of_a_server_fit_the_document() {
     let session = worker(&mut api);
     schedules(&mut api);
     rest(&mut api, &world);
-    let (status, _) = api.call("get", "/v1/workers/control", &format!("/v1/workers/control?session={session}"), None);
+    let (status, _) =
+        api.call("get", "/v1/workers/control", &format!("/v1/workers/control?session={session}"), None);
     assert_eq!(status, 200);
     let mut missing = described(&api.document);
     missing.retain(|called| !api.seen.contains(called) && called.1 != "/v1/runs/{id}/stream");
@@ -190,7 +193,8 @@ fn worker(api: &mut Checked) -> String {
     let tasks = api.post("/v1/workers/poll", "/v1/workers/poll", &poll)["tasks"].clone();
     let token = &tasks[0]["token"];
     assert!(token.is_string(), "{tasks}");
-    let sign = json!({"session": session, "tasks": [{"token": token, "offset": 0, "text": "x", "percent": 1.5}]});
+    let sign =
+        json!({"session": session, "tasks": [{"token": token, "offset": 0, "text": "x", "percent": 1.5}]});
     api.post("/v1/workers/progress", "/v1/workers/progress", &sign);
     let results = json!([{"token": token, "kind": "done", "value": "k"}, {"token": "none", "kind": "done", "value": 1}]);
     let report = json!({"session": session, "results": results});
@@ -200,7 +204,8 @@ fn worker(api: &mut Checked) -> String {
 
 fn schedules(api: &mut Checked) {
     let (route, path) = ("/v1/schedules/{name}", "/v1/schedules/nightly");
-    let definition = json!({"flow": "Repeatable", "input": {"name": "s"}, "cron": ["30 2 * * *"], "catch_up": {"all": 2}});
+    let definition =
+        json!({"flow": "Repeatable", "input": {"name": "s"}, "cron": ["30 2 * * *"], "catch_up": {"all": 2}});
     for status in [201, 200] {
         assert_eq!(api.call("put", route, path, Some(&definition)).0, status);
     }

@@ -15,7 +15,9 @@ fn suite(module: &str) {
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("OUTLAST_BIN", world::binary("outlast"))
         .output()
-        .unwrap_or_else(|error| panic!("python3 cannot be started ({error}): these tests need Python 3.10 or newer"));
+        .unwrap_or_else(|error| {
+            panic!("python3 cannot be started ({error}): these tests need Python 3.10 or newer")
+        });
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{module} failed:\n{said}");
     assert!(said.contains("OK") && !said.contains("skipped"), "{module} left tests out:\n{said}");

@@ -109,6 +109,7 @@ fn a_pattern_takes_what_it_shows_and_nothing_else() {
         assert_eq!(fits(text, pattern), expected, "{text} {pattern}");
     }
     let block = "$ echo a\na\n$ true\n";
-    let steps = [("echo a", "a\n"), ("true", "")].map(|(command, prints)| Step { command: command.into(), prints: prints.into() });
+    let steps = [("echo a", "a\n"), ("true", "")]
+        .map(|(command, prints)| Step { command: command.into(), prints: prints.into() });
     assert_eq!(read(block), steps);
 }

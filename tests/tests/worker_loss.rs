@@ -1,9 +1,10 @@
 //! Workers that die or lie.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use outlast_tests::ledger::Gate;
-use outlast_tests::process::until;
+use outlast_tests::process::{Process, until};
 use outlast_tests::world::{Role, World};
 use serde_json::{Value, json};
 
@@ -50,6 +51,35 @@ fn a_killed_tool_worker_leaves_its_command_in_doubt_within_seconds() {
     assert_eq!(result["outcome"]["value"], json!({"type": "InDoubt", "why": "unknown"}), "{end:?}");
     std::fs::remove_file(world.work().join("gate")).unwrap();
     assert_eq!(world.file("shell.log"), "", "the command died with its worker");
+}
+
+/// A worker in a container has process ids of its own, which name other processes here.
+#[test]
+fn a_process_id_is_believed_of_the_process_that_calls_alone() {
+    let world = World::with_flows();
+    let _server = world.host(&["--no-workers", "flows/held_once.flow"]);
+    let mut other = Process::start(Command::new("sleep").arg("600"));
+    let offer = json!({
+        "worker": "w", "boot": "b", "queues": ["test"], "concurrency": 1, "activities": [{"name": "ledger"}],
+        "pid": other.pid(),
+    });
+    let session = world.post("/v1/workers/register", &offer).body["session"].clone();
+    world.begin("HeldOnce", "mine", &json!({"name": "mine"}));
+    let poll = json!({"session": session, "max": 1, "wait_ms": 10_000});
+    let token = world.post("/v1/workers/poll", &poll).body["tasks"][0]["token"].clone();
+    other.murder();
+    // Whoever dies after it is noticed after it.
+    world.close("b", Gate::Before);
+    let mut second = world.worker("second", 1);
+    world.begin("HeldOnce", "b", &json!({"name": "b"}));
+    world.reached("b", Gate::Before);
+    second.murder();
+    until("the loss of the second", || world.history("b").iter().any(|event| event["kind"] == "lost"));
+    let result = json!({"token": token, "kind": "done", "value": "k"});
+    let report = json!({"session": session, "results": [result]});
+    let answer = world.post("/v1/workers/report", &report);
+    assert_eq!(answer.body["results"][0]["status"], "accepted", "{answer:?}");
+    assert_eq!(world.outcome("mine")["value"], "k");
 }
 
 /// Case WRK-06: only the token that was given out counts, and only while its operation is open.

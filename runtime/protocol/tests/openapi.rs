@@ -28,7 +28,9 @@ fn read<T: DeserializeOwned + Serialize>(document: &Value, name: &str) {
         let value: T = serde_json::from_value(example.clone())
             .unwrap_or_else(|error| panic!("{name}: {example}: {error}"));
         let written = serde_json::to_value(&value).unwrap();
-        validator.validate(&written).unwrap_or_else(|error| panic!("{name} is written as {written}: {error}"));
+        validator
+            .validate(&written)
+            .unwrap_or_else(|error| panic!("{name} is written as {written}: {error}"));
         for (field, given) in example.as_object().unwrap() {
             assert_eq!(&written[field], given, "{name}.{field} is lost");
         }
@@ -95,7 +97,8 @@ fn answers_are_what_their_schemas_say() {
 #[test]
 fn every_code_is_listed_with_its_status() {
     let document = document();
-    let codes = &document["components"]["schemas"]["Error"]["properties"]["error"]["properties"]["code"]["enum"];
+    let codes =
+        &document["components"]["schemas"]["Error"]["properties"]["error"]["properties"]["code"]["enum"];
     let text = document["info"]["description"].as_str().unwrap();
     let mut listed = 0;
     for code in codes.as_array().unwrap() {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use outlast_kernel::Json;
@@ -101,6 +102,10 @@ pub struct Served {
     pub scripted: bool,
 }
 
+/// The process at the other end of a connection, if it is on this computer and the system tells.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer(pub(super) Option<u32>);
+
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
@@ -143,10 +148,10 @@ async fn accept(socket: Socket, app: Arc<App>, mut stopped: watch::Receiver<bool
             accepted = next => accepted,
         };
         match stream {
-            Ok(stream) => {
+            Ok((stream, peer)) => {
                 let (routes, stopped) = (routes.clone(), stopped.clone());
                 connections.spawn(async move {
-                    serve(stream, routes, stopped).await;
+                    serve(stream, peer, routes, stopped).await;
                     drop(place);
                 });
             }
@@ -169,19 +174,27 @@ async fn accept(socket: Socket, app: Arc<App>, mut stopped: watch::Receiver<bool
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-async fn next(socket: &Socket) -> io::Result<Box<dyn Stream>> {
+async fn next(socket: &Socket) -> io::Result<(Box<dyn Stream>, Peer)> {
     match socket {
-        Socket::Unix(listener) => Ok(Box::new(listener.accept().await?.0)),
+        Socket::Unix(listener) => {
+            let (stream, _) = listener.accept().await?;
+            let pid = stream.peer_cred().ok().and_then(|cred| cred.pid()?.try_into().ok());
+            Ok((Box::new(stream), Peer(pid)))
+        }
         Socket::Tcp(listener) => {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            Ok(Box::new(stream))
+            Ok((Box::new(stream), Peer(None)))
         }
     }
 }
 
-async fn serve(stream: Box<dyn Stream>, routes: Router, mut stopped: watch::Receiver<bool>) {
-    let service = TowerToHyperService::new(routes);
+async fn serve(stream: Box<dyn Stream>, peer: Peer, routes: Router, mut stopped: watch::Receiver<bool>) {
+    let routes = TowerToHyperService::new(routes);
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(peer);
+        routes.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_millis(HEAD_MS_MAX))

@@ -6,18 +6,17 @@ use outlast_protocol::worker::{Control, Polled, Registered, Reported};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::guard::Access;
 use super::parts::Params;
+use super::server::Peer;
 use super::{Fault, Shared, body};
 use crate::limits::{REPORT_BYTES_MAX, WAIT_MS_MAX};
 
 /// `POST /v1/workers/register`
 pub(super) async fn register(State(app): Shared, request: Request) -> Result<Json<Registered>, Fault> {
+    let peer = request.extensions().get::<Peer>().and_then(|Peer(pid)| *pid);
     let mut register: outlast_protocol::worker::Register = body::json(request).await?;
-    // Only who comes through the socket is surely on this computer: elsewhere the number names another process.
-    if !matches!(app.access, Access::Owner) {
-        register.pid = None;
-    }
+    // Elsewhere, or in a container, the number names another process, whose end would be taken for the worker's.
+    register.pid = register.pid.filter(|pid| Some(*pid) == peer);
     Ok(Json(app.served.engine.register(register).await?))
 }
 

@@ -205,7 +205,7 @@ class Worker:
             pass
 
     def _keep_registered(self) -> None:
-        backoff = Backoff(self._ended)
+        backoff, said = Backoff(self._ended), ""
         while not self._ended.is_set():
             if self._leaving.is_set() and not self._desk.holding():
                 # Whoever has left and has nothing to say stays away.
@@ -220,8 +220,11 @@ class Worker:
                     self._refused = str(error)
                     self._wake.set()
                     return
-                log.debug("cannot register yet: %s", error)
+                if str(error) != said:
+                    said = str(error)
+                    log.warning("cannot register yet: %s", said)
             else:
+                said = ""
                 self._registered(answer, sent_ms)
                 if self._link.until_broken():
                     backoff.reset()
