@@ -1,4 +1,4 @@
-//! How long checking takes: flows of about 500, 2,000 and 8,000 lines, against reading them only.
+//! How long checking takes, against reading only: files of many flows, and one flow of many states.
 //!
 //! Run with `cargo bench -p outlast-dsl --bench check`. Promise: 2,000 lines in less than 50 ms, and time linear in the lines.
 
@@ -15,17 +15,13 @@ use outlast_dsl::{SourceFile, check};
 /// Milliseconds that 2,000 lines may take.
 const PROMISE_MS: f64 = 50.0;
 
-/// A file of about `lines` lines: flows of twenty states each, of the kinds that people write.
-fn text(lines: usize) -> String {
+/// A file of flows of `states` states each, of the kinds that people write.
+fn text(flows: usize, states: usize) -> String {
     let mut out = String::from(
         "error Busy { retry_after: duration }\nretry Gently { on Busy, timeout up to 5 attempts wait 1s doubling to 1m hint retry_after }\n\
          activity work(what: text, n: int) -> text raises Busy within 1m in all 1h retry Gently effect idempotent\n\n",
     );
-    let mut written = 4;
-    for flow in 0.. {
-        if written >= lines {
-            break;
-        }
+    for flow in 0..flows {
         let _ = writeln!(out, "flow F{flow}(n: int = 0) -> text emits text {{");
         let _ = writeln!(
             out,
@@ -35,18 +31,20 @@ fn text(lines: usize) -> String {
             out,
             "  on Stop -> end \"stopped\"\n  on problem as p  emit p.text -> end p.text\n  start S0\n"
         );
-        for state in 0..20 {
+        for state in 0..states {
             let _ = writeln!(
                 out,
                 "  state S{state} {{\n    do work(\"step {state}: {{size(seen)}}\", {state}) as said"
             );
             let _ = writeln!(out, "    on ok if contains(said, \"again\")  set seen += [said] -> S0");
-            let next =
-                if state == 19 { "end join(seen, \", \")".to_owned() } else { format!("S{}", state + 1) };
+            let next = if state + 1 == states {
+                "end join(seen, \", \")".to_owned()
+            } else {
+                format!("S{}", state + 1)
+            };
             let _ = writeln!(out, "    on ok  set seen += [first_n(said, 100)]  emit said -> {next}\n  }}");
         }
         let _ = writeln!(out, "}}\n");
-        written += 110;
     }
     out
 }
@@ -61,9 +59,12 @@ fn least(mut work: impl FnMut()) -> Duration {
 }
 
 fn main() {
-    println!("{:>8} {:>10} {:>10} {:>10}", "lines", "read ms", "check ms", "us a line");
-    for lines in [500, 2_000, 8_000] {
-        let text = text(lines);
+    println!(
+        "{:>6} {:>7} {:>8} {:>10} {:>10} {:>10}",
+        "flows", "states", "lines", "read ms", "check ms", "us a line"
+    );
+    for (flows, states) in [(5, 20), (19, 20), (75, 20), (1, 100), (1, 400), (1, 1_000), (1, 4_000)] {
+        let text = text(flows, states);
         let lines = text.lines().count();
         let files = [SourceFile { name: "bench.flow".to_owned(), text }];
         let found = check(&files, &BTreeMap::new());
@@ -75,6 +76,9 @@ fn main() {
         } else {
             String::new()
         };
-        println!("{lines:>8} {read:>10.2} {all:>10.2} {:>10.2}{promise}", all * 1e3 / lines as f64);
+        println!(
+            "{flows:>6} {states:>7} {lines:>8} {read:>10.2} {all:>10.2} {:>10.2}{promise}",
+            all * 1e3 / lines as f64
+        );
     }
 }

@@ -29,6 +29,7 @@ use crate::lower::{activities, defs, flows, migrations, tests};
 use crate::machine::link::{Program, link};
 use crate::machine::{Catalogue, FlowIx, Machine};
 use crate::places::Places;
+use crate::syntax::ast::AstNode as _;
 use crate::test_case::TestCase;
 use damage::Damage;
 use declare::Texts;
@@ -87,7 +88,7 @@ pub(crate) fn noted(
     signatures::fill(&texts, &mut tables, &mut out);
     imports::unused(&loaded, &tables, &mut out);
     let mut book = PlaceBook::default();
-    let (program, drafts) = lower(&texts, &tables, catalogues, &mut book, &mut out);
+    let (program, drafts) = lower(&texts, &tables, catalogues, damage.as_ref(), &mut book, &mut out);
     if let Some(damage) = damage {
         // A broken tree has holes, and what follows from them is not worth reading.
         let rest = out.split_off(of_the_syntax);
@@ -132,6 +133,7 @@ fn lower(
     texts: &Texts,
     tables: &Tables,
     catalogues: Vec<Catalogue>,
+    damage: Option<&Damage>,
     book: &mut PlaceBook,
     out: &mut Vec<Diagnostic>,
 ) -> (Program, Vec<tests::Draft>) {
@@ -146,7 +148,9 @@ fn lower(
         book.add(ix, None, Part::Flow, flow.spot);
         let before = out.len();
         contexts.push(flows::flow(texts, tables, &mut program, ix, book, out));
-        clean.extend((out.len() == before).then_some(ix));
+        let (file, text) = &texts.flows[at];
+        let whole = damage.is_none_or(|damage| damage.is_whole(*file, text.span()));
+        clean.extend((out.len() == before && whole).then_some(ix));
     }
     migrations::migrations(texts, tables, &mut program, &contexts, book, out);
     analyses::check(texts, tables, &program, book, &clean, out);

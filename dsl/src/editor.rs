@@ -5,6 +5,7 @@
 //! Invariant: pure; places are byte offsets, and nothing is offered in a file that was not given. Start with [`Editor::new`].
 
 mod complete;
+mod folds;
 mod rename;
 mod sight;
 mod symbols;
@@ -22,6 +23,7 @@ use crate::syntax::kind::{SyntaxKind, SyntaxNode, SyntaxToken};
 use crate::syntax::parse;
 
 pub use complete::{Completion, CompletionKind};
+pub use folds::{Fold, FoldKind, folds};
 pub use rename::{Edit, RenameError};
 pub use symbols::{Symbol, symbols};
 
@@ -79,7 +81,7 @@ impl Editor {
         &self.files
     }
 
-    /// What is wrong, in the order of the files; of a file with broken syntax only that.
+    /// What is wrong, in the order of the files; of parts with broken syntax only that.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }

@@ -3,8 +3,15 @@
 //! Leaves the limits that belong to an edition (fuel, sizes of values) to the checker's edition tables.
 //! Invariant: nobody else in this crate writes a bound as a bare number.
 
-/// Bytes of one source file. Offsets are `u32`; a person writes kilobytes, a generator may write megabytes.
-pub const SOURCE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of one source file. A person writes kilobytes, a generator may write a megabyte. It bounds the memory too: of the text that
+/// needs most, a token for every byte, reading takes [`SOURCE_MEMORY_PER_BYTE_MAX`] times as much.
+pub const SOURCE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Bytes of memory that reading a source may take for each of its bytes: a token, its place in the tree, and what stands around it.
+pub const SOURCE_MEMORY_PER_BYTE_MAX: usize = 512;
+
+/// Names that are looked for among those in sight because one is unknown. Each looks at every name, and nobody reads hundreds.
+pub const SUGGESTIONS_MAX: u32 = 200;
 
 /// Levels of nesting in expressions and types. Bounds the stack of every recursive walk over the tree.
 pub const NESTING_MAX: u32 = 128;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use outlast_dsl::SourceFile;
 use outlast_dsl::diag::{Diagnostic, FileId};
-use outlast_dsl::editor::{Editor, RenameError, symbols};
+use outlast_dsl::editor::{Editor, FoldKind, RenameError, folds, symbols};
 
 const FLOW: &str = r#"error Bad { why: text }
 /// Adds one.
@@ -159,8 +159,39 @@ fn completions_fit_their_place() {
         ),
         (
             "flow F(a: int) { start S state S { do add(a) on $0 -> stay } message M }",
-            "ok timeout Bad M",
-            "S a",
+            "ok timeout problem failed M",
+            "S a Bad approve unknown closed",
+        ),
+        (
+            "activity dear() raises Bad within 1m effect once\nflow F() { start S state S { do dear() on ok -> end on timeout if 1 < 2 -> end on $0 -> end } }",
+            "Bad failed timeout problem unknown",
+            "ok reject",
+        ),
+        (
+            "flow F() { message M message N start S state S { await M within 1h on M -> end on ti$0 -> end } }",
+            "timeout problem N",
+            "ok M failed",
+        ),
+        (
+            "flow F() { start S state S { ask \"?\" to \"x\" within 1h on $0 } }",
+            "approve reject timeout",
+            "ok answer failed",
+        ),
+        ("flow F() { start S state S { do nobody() on $0 } }", "ok Bad reject", "S"),
+        ("activity b() raises $0", "Bad", "ok timeout"),
+        // A mistake elsewhere is in nobody's way.
+        ("fn g( = 1\nfn f(p: Problem) -> text = p.$0\n", "text kind attempts", "f"),
+        ("fn f(p: Problem) -> text = p.$0\nflow F( { state", "text kind attempts", "f"),
+        ("fn f(p: Problem) -> text = p.$0\nfn g() -> int = nobody\n", "text kind attempts", "f"),
+        (
+            "flow F(p: Problem) -> text { start S state S { do add( on ok -> } state T { do add(1) on ok -> end p.$0 on problem -> end \"\" } }",
+            "text kind attempts",
+            "S",
+        ),
+        (
+            "flow F(p: Problem) -> text { start S state S { do add(1) on ok if p. -> end \"\" on problem -> end p.$0 } }",
+            "text kind attempts",
+            "S",
         ),
         ("flow F(a: int) { start S state S { do a$0 on ok -> stay } }", "add", "S a"),
         ("fn f(p: Problem) -> text = p.$0\n", "text kind attempts", "f size"),
@@ -205,5 +236,23 @@ fn no_place_of_any_text_makes_the_editor_panic() {
             let _ = editor.rename(FileId(0), offset, "other");
         }
         let _ = editor.completions(FileId(0), u32::try_from(cut).unwrap());
+    }
+}
+
+#[test]
+fn blocks_comments_and_long_texts_can_be_folded() {
+    let text = "// one\n// two\n\n// alone\nfn f(\n  a: int,\n) -> text = \"\"\"\n  {\n    f(1)\n  }\n\"\"\"\ntype A { x: int }\nflow F() {\n  start S\n  state S {\n    after 1s -> end\n  }\n}\n";
+    let lines = |at: u32| text[..at as usize].matches('\n').count();
+    let found: Vec<(FoldKind, usize, usize)> =
+        folds(text).iter().map(|fold| (fold.kind, lines(fold.span.start), lines(fold.span.end))).collect();
+    use FoldKind::{Block, Comment, Text};
+    let wanted = [(Comment, 0, 1), (Block, 4, 6), (Text, 6, 10), (Block, 12, 17), (Block, 14, 16)];
+    assert_eq!(found, wanted);
+    for cut in (0..FLOW.len()).step_by(7) {
+        let all = folds(&FLOW[..cut]);
+        assert!(all.is_sorted_by_key(|fold| fold.span.start), "{all:?}");
+        for fold in all {
+            assert!(FLOW[..cut].get(fold.span.start as usize..fold.span.end as usize).is_some(), "{fold:?}");
+        }
     }
 }

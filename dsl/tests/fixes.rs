@@ -44,6 +44,12 @@ fn habits_become_flow() {
         ("fn f(a: int) -> bool = a === 1;", "fn f(a: int) -> bool = a == 1"),
         ("fn f() -> text = 'x'", "fn f() -> text = \"x\""),
         ("# one\nfn f() -> int = 1", "// one\nfn f() -> int = 1"),
+        ("fn f(x: text) -> text = \"a ${x} b ${trim(x)}\"", "fn f(x: text) -> text = \"a {x} b {trim(x)}\""),
+        ("Edition 1\nFn f() -> int = 1", "edition 1\nfn f() -> int = 1"),
+        (
+            "flow F() { start A state A { after 1h -> end\nevery 1m discard M }\nmessage M }",
+            "flow F() { start A state A { after 1h -> end\nevery 1m discard M -> stay }\nmessage M }",
+        ),
         ("type A { x: int y: int }", "type A { x: int, y: int }"),
         (
             "fn f(m: map<int>) -> list<int> = [v for (k, v) in m]",
@@ -72,7 +78,13 @@ fn guesses_are_not_made() {
         "fn f(message: text) -> text = mesage",
         "fn f(a: bool) -> int = a ? 1 : 2",
         // It may be an amount of money.
-        "fn f(x: text) -> text = \"${x}\"",
+        "fn f(x: decimal) -> text = \"${x}\"",
+        "fn f(x: int) -> text = \"${x + 1}\"",
+        // Nobody knows what it is.
+        "fn f() -> text = \"${nobody}\"",
+        // Where it leads must be said.
+        "flow F() { message M start A state A { await M within 1h on M on timeout -> end } }",
+        "editon 1",
     ] {
         assert_eq!(fixed(text).text, text);
     }

@@ -123,3 +123,74 @@ fn a_line_break_of_another_kind_is_a_difference_that_is_shown() {
     assert_eq!(check.code, Some(1), "{check:?}");
     assert!(check.stdout.contains("-error Busy") && check.stdout.contains("+error Busy"), "{check:?}");
 }
+
+#[test]
+fn a_file_that_cannot_be_read_does_not_keep_the_others_from_being_checked() {
+    let world = World::new();
+    world.write("wrong.flow", "fn f() -> int = \"x\"\n");
+    let end = world.run(&["check", "missing.flow", "wrong.flow"]);
+    assert_eq!(end.code, Some(2), "{end:?}");
+    for told in ["cannot read missing.flow", "wrong.flow:1:17", "2 errors found"] {
+        assert!(end.stderr.contains(told), "nothing about {told}: {end:?}");
+    }
+    let end = world.run(&["check", "--json", "missing.flow", "wrong.flow"]);
+    let told: Value = serde_json::from_str(&end.stdout).unwrap();
+    assert_eq!((end.code, &told["ok"]), (Some(2), &json!(false)), "{end:?}");
+    assert_eq!(told["errors"][0]["code"], "invalid");
+    assert!(told["errors"][0]["message"].as_str().unwrap().contains("missing.flow"), "{told}");
+    assert_eq!(told["diagnostics"][0]["code"], "F0301");
+}
+
+#[test]
+fn tools_are_told_in_json_what_fmt_did() {
+    let world = World::new();
+    world.write("crooked.flow", CROOKED);
+    world.write("broken.flow", "flow F( {");
+    let json_of = |arguments: &[&str]| -> Value {
+        let end = world.run(arguments);
+        serde_json::from_str(&end.stdout).unwrap_or_else(|error| panic!("{error}: {end:?}"))
+    };
+    let told = json_of(&["fmt", "--json", "--check", "crooked.flow"]);
+    assert_eq!((&told["ok"], &told["files"][0]["outcome"]), (&json!(false), &json!("differs")));
+    assert!(told["files"][0]["diff"].as_str().unwrap().starts_with("--- crooked.flow"), "{told}");
+    let told = json_of(&["fmt", "--json", "crooked.flow", "broken.flow", "missing.flow"]);
+    let outcomes: Vec<&Value> =
+        told["files"].as_array().unwrap().iter().map(|file| &file["outcome"]).collect();
+    assert_eq!(outcomes, ["changed", "refused", "refused"]);
+    assert_eq!(told["files"][1]["diagnostics"][0]["severity"], "error");
+    assert!(told["files"][2]["message"].as_str().unwrap().contains("missing.flow"), "{told}");
+    let told = json_of(&["fmt", "--json", "--expand", "crooked.flow"]);
+    assert!(told["files"][0]["text"].as_str().unwrap().contains("state A"), "{told}");
+}
+
+#[test]
+fn tools_are_told_in_json_what_the_diagram_is_and_what_they_did_wrong() {
+    let world = World::new();
+    world.write("crooked.flow", CROOKED);
+    let told: Value =
+        serde_json::from_str(&world.run(&["graph", "--json", "crooked.flow", "--format", "dot"]).stdout)
+            .unwrap();
+    assert_eq!((&told["flow"], &told["format"]), (&json!("F"), &json!("dot")));
+    assert!(told["diagram"].as_str().unwrap().starts_with("digraph"), "{told}");
+    for wrong in [&["check", "--json"][..], &["graph", "--json", "--format", "pdf"], &["--json", "fly"]] {
+        let end = world.run(wrong);
+        let told: Value =
+            serde_json::from_str(&end.stderr).unwrap_or_else(|error| panic!("{error}: {end:?}"));
+        assert_eq!((end.code, &told["error"]["code"]), (Some(2), &json!("invalid")), "{end:?}");
+        assert!(!told["error"]["message"].as_str().unwrap().starts_with("error"), "{told}");
+    }
+}
+
+#[test]
+fn a_diagram_of_another_flow_than_the_run_s_is_refused() {
+    let world = World::new();
+    world.write("two.flow", "flow One() {\n  start A\n  state A { after 1s -> B }\n  state B { after 1s -> end }\n}\nflow Two() {\n  start A\n  state A { after 1s -> end }\n}\n");
+    let run = world.run(&["run", "two.flow:One", "--id", "r-1"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let other = world.run(&["graph", "two.flow:Two", "--run", "r-1"]);
+    assert_eq!((other.code, other.stdout.as_str()), (Some(2), ""), "{other:?}");
+    assert!(other.stderr.contains("run r-1 is of flow One, not of Two"), "{other:?}");
+    let own = world.run(&["graph", "two.flow", "--run", "r-1"]);
+    assert_eq!(own.code, Some(0), "{own:?}");
+    assert!(own.stdout.contains("  > after 1s -> B"), "the arrow that was taken last: {}", own.stdout);
+}

@@ -10,7 +10,7 @@ mod sagas;
 mod tools;
 mod unused;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::declare::Texts;
 use super::graph::{self, Graph, Passing};
@@ -21,7 +21,7 @@ use crate::diag::catalogue::{flows, types};
 use crate::lower::places::{Part, PlaceBook};
 use crate::machine::link::Program;
 use crate::machine::refs::{self, Ref};
-use crate::machine::{Flow, FlowIx, StateIx};
+use crate::machine::{Flow, FlowIx, StateDef, StateIx};
 use crate::syntax::ast;
 
 /// A program that is lowered, with its texts and places.
@@ -32,6 +32,8 @@ pub(crate) struct Analysed<'a> {
     book: &'a PlaceBook,
     /// What surely happens in each flow before it is over.
     passing: Vec<Passing>,
+    /// Which flows may cost something.
+    costly: Vec<bool>,
     /// The effects as they are written, by flow and name of the state.
     effects: BTreeMap<(FlowIx, String), ast::Effect>,
 }
@@ -45,9 +47,10 @@ pub(crate) fn check(
     clean: &[FlowIx],
     out: &mut Vec<Diagnostic>,
 ) {
-    let passing = passing(tables, program);
+    let costly = cost::costly(program);
+    let passing = passing(tables, program, &costly);
     let effects = clean.iter().flat_map(|ix| effects(*ix, &texts.flows[ix.at()].1)).collect();
-    let analysed = Analysed { texts, tables, program, book, passing, effects };
+    let analysed = Analysed { texts, tables, program, book, passing, costly, effects };
     // What nothing reads is often just what a mistake does not get to.
     let names_count = !out.iter().any(Diagnostic::is_error);
     let clean = clean.iter().filter(|ix| !program.flows[ix.at()].states.is_empty());
@@ -74,8 +77,9 @@ impl<'a> Analysed<'a> {
         &self.program.flows[ix.at()]
     }
 
-    fn graph(&self, ix: FlowIx) -> Graph<'a> {
-        Graph::new(self.flow(ix), |state| possible(self.tables, &state.effect), &self.passing)
+    fn graph(&self, ix: FlowIx) -> Graph<'_> {
+        let costs = |state: &StateDef| cost::may_cost(self.program, &self.costly, &state.effect);
+        Graph::new(self.flow(ix), |state| possible(self.tables, &state.effect), costs, &self.passing)
     }
 
     /// Where a part stands; the head of the flow if nobody noted it.
@@ -109,21 +113,34 @@ fn effects(ix: FlowIx, text: &ast::Flow) -> Vec<((FlowIx, String), ast::Effect)>
 }
 
 /// Finds out what surely happens inside flows: a flow that is not known to let anything happen lets nothing happen.
-fn passing(tables: &Tables, program: &Program) -> Vec<Passing> {
+fn passing(tables: &Tables, program: &Program, costly: &[bool]) -> Vec<Passing> {
     let mut known = vec![Passing::default(); program.flows.len()];
-    loop {
-        let flows = program.flows.iter();
-        let next: Vec<Passing> = flows
-            .map(|flow| match flow.states.is_empty() {
-                true => Passing::default(),
-                false => Graph::new(flow, |state| possible(tables, &state.effect), &known).passing(),
-            })
-            .collect();
-        if next == known {
-            return known;
+    let callers = callers(program);
+    let mut pending: BTreeSet<usize> = (0..program.flows.len()).collect();
+    while let Some(at) = pending.pop_first() {
+        let flow = &program.flows[at];
+        if flow.states.is_empty() {
+            continue;
         }
-        known = next;
+        let costs = |state: &StateDef| cost::may_cost(program, costly, &state.effect);
+        let next = Graph::new(flow, |state| possible(tables, &state.effect), costs, &known).passing();
+        if next != known[at] {
+            known[at] = next;
+            pending.extend(&callers[at]);
+        }
     }
+    known
+}
+
+/// Which flows run each flow.
+fn callers(program: &Program) -> Vec<Vec<usize>> {
+    let mut all = vec![Vec::new(); program.flows.len()];
+    for (from, flow) in program.flows.iter().enumerate() {
+        for to in flow.states.iter().flat_map(|state| state.effect.runs()) {
+            all[to.at()].push(from);
+        }
+    }
+    all
 }
 
 fn reachability(of: &Analysed<'_>, ix: FlowIx, out: &mut Vec<Diagnostic>) {

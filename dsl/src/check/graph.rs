@@ -11,6 +11,7 @@ pub(crate) use loops::IdleCycle;
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
+use crate::machine::refs::{self, Ref};
 use crate::machine::{
     Act, Arm, Arrow, Assign, AssignOp, BinaryOp, DataIx, EachBody, Effect, Expr, Flow, Goal, Join, Limit,
     Literal, Measure, Outcome, Parallel, Region, StateDef, StateIx, Then, TimerArrow, TimerKind, Wait,
@@ -22,6 +23,17 @@ enum To {
     State(usize),
     End,
     Fail,
+    /// Nowhere: only what it sets matters, since limits are measured then too.
+    Stay,
+}
+
+impl To {
+    fn state(self) -> Option<usize> {
+        match self {
+            To::State(to) => Some(to),
+            To::End | To::Fail | To::Stay => None,
+        }
+    }
 }
 
 /// Whether a message or an answer is surely taken, or time surely passes, before a flow is over.
@@ -48,6 +60,10 @@ struct Edge {
     broken: Option<usize>,
     /// Whether the effect of the state did what it should.
     good: bool,
+    /// Whether a saga has undone what it did by then.
+    undone: bool,
+    /// Whether it is taken at once because the effect of the state finds no room in the budget.
+    no_room: bool,
 }
 
 /// All ways through a flow.
@@ -56,17 +72,18 @@ pub(crate) struct Graph<'f> {
     flow: &'f Flow,
     edges: Vec<Edge>,
     /// What surely happens in the flows of the program.
-    passing: Vec<Passing>,
+    passing: &'f [Passing],
 }
-
 impl<'f> Graph<'f> {
-    /// Builds the graph; `possible` gives the outcomes that the effect of a state can have, `passing` what is known of all flows.
+    /// Builds the graph; `possible` gives the outcomes that the effect of a state can have, `costs` says whether it may cost
+    /// something, `passing` holds what is known of all flows.
     pub(crate) fn new(
         flow: &'f Flow,
         possible: impl Fn(&StateDef) -> Vec<Outcome>,
-        passing: &[Passing],
+        costs: impl Fn(&StateDef) -> bool,
+        passing: &'f [Passing],
     ) -> Graph<'f> {
-        let mut graph = Graph { flow, edges: Vec::new(), passing: passing.to_vec() };
+        let mut graph = Graph { flow, edges: Vec::new(), passing };
         for (from, state) in flow.states.iter().enumerate() {
             graph.add_effect(from, &state.effect);
             graph.add_outcomes(from, state, possible(state));
@@ -83,9 +100,21 @@ impl<'f> Graph<'f> {
         for (at, limit) in flow.limits.iter().enumerate() {
             let added = graph.edges.len();
             graph.add_limit(limit, &plain);
+            if limit.measure == Measure::Cost && is_constant(&limit.max) {
+                graph.add_no_room(limit, &costs);
+            }
             graph.edges[added..].iter_mut().for_each(|edge| edge.broken = Some(at));
         }
         graph
+    }
+
+    /// Adds where a limit on cost leads from the states that find no room in what it leaves: that is noticed again and again.
+    fn add_no_room(&mut self, limit: &Limit, costs: impl Fn(&StateDef) -> bool) {
+        for (from, _) in self.flow.states.iter().enumerate().filter(|(_, state)| costs(state)) {
+            let added = self.edges.len();
+            self.add(from, &limit.goal, false, &[&limit.acts]);
+            self.edges[added..].iter_mut().for_each(|edge| edge.no_room = true);
+        }
     }
 
     /// Adds where a broken limit leads: it replaces the arrow that broke it.
@@ -145,41 +174,47 @@ impl<'f> Graph<'f> {
         let flow = self.flow;
         if flow.saga {
             // Wherever a saga is left, undoing may fail, and every undo has used up its attempts by then.
+            let added = self.edges.len();
             for arrow in taken_for(&[], &flow.arrows, Outcome::UndoFailed) {
-                match &arrow.then {
-                    Then::Goal(goal) => self.add(from, goal, true, &[&arrow.acts]),
-                    Then::Arms(arms) => self.add_arms(from, arms, true, &arrow.acts),
-                }
+                self.add_then(from, &arrow.then, true, &arrow.acts);
             }
+            self.edges[added..].iter_mut().for_each(|edge| edge.undone = true);
         }
         for outcome in outcomes {
             let moves_on = self.moves_on(outcome, &state.effect);
             let added = self.edges.len();
             for arrow in taken_for(&state.arrows, &flow.arrows, outcome) {
-                match &arrow.then {
-                    Then::Goal(goal) => self.add(from, goal, moves_on, &[&arrow.acts]),
-                    Then::Arms(arms) => self.add_arms(from, arms, moves_on, &arrow.acts),
-                }
+                self.add_then(from, &arrow.then, moves_on, &arrow.acts);
             }
             let good = matches!(outcome, Outcome::Ok | Outcome::Approve | Outcome::Answer);
             self.edges[added..].iter_mut().for_each(|edge| edge.good = good);
         }
     }
 
-    /// Whether the flow may be undone after this state did what it should: because it fails, or because a limit is broken.
-    pub(crate) fn may_fail_after(&self, state: StateIx) -> bool {
+    /// Marks the states after which the flow may be undone although they did what they should: because it fails, or because a limit
+    /// is broken. What is done after undoing (in `on cancel`, on `undo_failed`) is no step of the saga.
+    pub(crate) fn may_be_undone(&self) -> Vec<bool> {
+        let before = |edge: &Edge| forwards(edge).filter(|_| !edge.undone);
+        let steps = self.closure(vec![self.flow.start.state.at()], before);
         let left = |edge: &&Edge| edge.to == To::Fail || (edge.to == To::End && edge.broken.is_some());
         let failing: Vec<usize> = self.edges.iter().filter(left).map(|edge| edge.from).collect();
-        let may_fail = self.closure(failing, |edge| match edge.to {
-            To::State(to) => Some((to, edge.from)),
-            To::End | To::Fail => None,
-        });
-        let good = self.edges.iter().filter(|edge| edge.from == state.at() && edge.good);
-        good.into_iter().any(|edge| match edge.to {
-            To::State(to) => may_fail[to],
-            To::Fail => true,
-            To::End => false,
-        })
+        let may_fail = self.closure(failing, |edge| Some((edge.to.state()?, edge.from)));
+        let mut after = vec![false; self.flow.states.len()];
+        for edge in self.edges.iter().filter(|edge| edge.good && steps[edge.from]) {
+            after[edge.from] |= match edge.to {
+                To::State(to) => may_fail[to],
+                To::Fail => true,
+                To::End | To::Stay => false,
+            };
+        }
+        after
+    }
+
+    fn add_then(&mut self, from: usize, then: &Then, moves_on: bool, acts: &[Act]) {
+        match then {
+            Then::Goal(goal) => self.add(from, goal, moves_on, &[acts]),
+            Then::Arms(arms) => self.add_arms(from, arms, moves_on, acts),
+        }
     }
 
     fn add_arms(&mut self, from: usize, arms: &[Arm], moves_on: bool, before: &[Act]) {
@@ -193,7 +228,7 @@ impl<'f> Graph<'f> {
             Goal::State(StateIx(to), _) => To::State(*to as usize),
             Goal::End(_) => To::End,
             Goal::Fail(_) => To::Fail,
-            Goal::Stay => return,
+            Goal::Stay => To::Stay,
         };
         let (mut raises, mut changes) = (Vec::new(), Vec::new());
         for act in acts.iter().copied().flatten() {
@@ -201,16 +236,30 @@ impl<'f> Graph<'f> {
                 if raises_its_field(assign) { raises.push(assign.data) } else { changes.push(assign.data) }
             }
         }
-        self.edges.push(Edge { from, to, moves_on, raises, changes, broken: None, good: false });
+        self.edges.push(Edge {
+            from,
+            to,
+            moves_on,
+            raises,
+            changes,
+            broken: None,
+            good: false,
+            undone: false,
+            no_room: false,
+        });
     }
 
     /// Returns the states that no way leads to.
     pub(crate) fn unreachable(&self) -> Vec<StateIx> {
+        let seen = self.reachable();
+        self.states(|state| !seen[state])
+    }
+
+    fn reachable(&self) -> Vec<bool> {
         let mut from: Vec<usize> = vec![self.flow.start.state.at()];
         from.extend(self.flow.on_cancel.iter().filter_map(|cancel| target(&cancel.goal)));
         from.extend(self.flow.migrations.iter().map(|migration| migration.to.state.at()));
-        let seen = self.closure(from, forwards);
-        self.states(|state| !seen[state])
+        self.closure(from, forwards)
     }
 
     /// Returns the states that some way leads to from `first`, and `first`.
@@ -222,50 +271,44 @@ impl<'f> Graph<'f> {
     /// Returns the reachable states from which no way leads to an end.
     pub(crate) fn endless(&self) -> Vec<StateIx> {
         let ending = self.ending(|_| true);
-        let unreachable = self.unreachable();
-        self.states(|state| !ending[state] && !unreachable.iter().any(|ix| ix.at() == state))
+        let seen = self.reachable();
+        self.states(|state| !ending[state] && seen[state])
     }
 
     /// Marks the states from which a way of edges that count leads to an end.
     fn ending(&self, counts: impl Fn(&Edge) -> bool) -> Vec<bool> {
         let last = self.edges.iter().filter(|edge| counts(edge) && matches!(edge.to, To::End | To::Fail));
-        self.closure(last.map(|edge| edge.from).collect(), |edge| match edge.to {
-            To::State(to) if counts(edge) => Some((to, edge.from)),
-            To::State(_) | To::End | To::Fail => None,
-        })
+        let step = |edge: &Edge| edge.to.state().filter(|_| counts(edge)).map(|to| (to, edge.from));
+        self.closure(last.map(|edge| edge.from).collect(), step)
     }
 
     /// Returns what surely happens before the flow is over.
     pub(crate) fn passing(&self) -> Passing {
-        let idle = self.closure(vec![self.flow.start.state.at()], |edge| match edge.to {
-            To::State(to) if !edge.moves_on => Some((edge.from, to)),
-            To::State(_) | To::End | To::Fail => None,
-        });
+        let step = |edge: &Edge| edge.to.state().filter(|_| !edge.moves_on).map(|to| (edge.from, to));
+        let idle = self.closure(vec![self.flow.start.state.at()], step);
         let reached =
             |to: To| self.edges.iter().any(|edge| edge.to == to && !edge.moves_on && idle[edge.from]);
         Passing { end: !reached(To::End), fail: !reached(To::Fail) }
     }
 
     fn cycles(&self, edges: &[&Edge]) -> Vec<Vec<usize>> {
-        let pairs = edges.iter().filter_map(|edge| match edge.to {
-            To::State(to) => Some((edge.from, to)),
-            To::End | To::Fail => None,
-        });
+        let pairs = edges.iter().filter_map(|edge| forwards(edge));
         cycles(self.flow.states.len(), pairs)
     }
 
     /// Marks everything that can be reached from `from`; `step` says from where to where an edge is followed.
     fn closure(&self, from: Vec<usize>, step: impl Fn(&Edge) -> Option<(usize, usize)>) -> Vec<bool> {
-        let mut seen = vec![false; self.flow.states.len()];
+        let mut next = vec![Vec::new(); self.flow.states.len()];
+        for (from, to) in self.edges.iter().filter_map(step) {
+            next[from].push(to);
+        }
+        let mut seen = vec![false; next.len()];
         let mut pending = from;
         while let Some(state) = pending.pop() {
-            if seen.get(state).copied().unwrap_or(true) {
-                continue;
+            if !seen.get(state).copied().unwrap_or(true) {
+                seen[state] = true;
+                pending.extend(&next[state]);
             }
-            seen[state] = true;
-            pending.extend(
-                self.edges.iter().filter_map(&step).filter(|(from, _)| *from == state).map(|(_, to)| to),
-            );
         }
         seen
     }
@@ -382,10 +425,14 @@ fn stays_broken(limit: &Limit) -> bool {
 }
 
 fn forwards(edge: &Edge) -> Option<(usize, usize)> {
-    match edge.to {
-        To::State(to) => Some((edge.from, to)),
-        To::End | To::Fail => None,
-    }
+    edge.to.state().map(|to| (edge.from, to))
+}
+
+/// Whether no arrow can change what an expression gives.
+fn is_constant(of: &Expr) -> bool {
+    let mut constant = true;
+    refs::expr(&mut of.clone(), &mut |named| constant &= !matches!(named, Ref::Data(_)));
+    constant
 }
 
 /// Whether an assignment adds a positive constant: `n += 1` or `n = n + 1`.

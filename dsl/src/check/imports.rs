@@ -3,6 +3,8 @@
 //! Leaves finding the files to `check::load`. Invariant: an import adds a name to its own file and to no other; what an imported
 //! declaration needs is found through the declaration, without a name.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::load::{Loaded, Parsed};
 use super::tables::{Layer, Shape, Spot, Tables, UpperName};
 use crate::diag::catalogue::names;
@@ -207,13 +209,18 @@ fn with_comma(name: &ast::NameRef) -> TextSpan {
 /// Adds to each unknown name that another file or the standard library declares where it is, and the import that is missing.
 pub(crate) fn suggest(loaded: &Loaded, out: &mut [Diagnostic]) {
     let codes = [names::UNKNOWN_NAME, names::UNKNOWN_TYPE, names::UNKNOWN_ERROR, names::UNKNOWN_DECLARATION];
+    // Files that are read once, however many names are looked for in them.
+    let mut sources: BTreeMap<usize, Vec<Source>> = BTreeMap::new();
     for diagnostic in out.iter_mut().filter(|one| codes.contains(&one.code)) {
         let at = diagnostic.file.0 as usize;
         if at >= loaded.given {
             continue;
         }
         let word = diagnostic.span.of(&loaded.files[at].text).to_owned();
-        let Some(written) = place_of(loaded, at, &word) else { continue };
+        let known = sources.entry(at).or_insert_with(|| sources_of(loaded, at));
+        let Some(Source { written, .. }) = known.iter().find(|one| one.names.contains(&word)) else {
+            continue;
+        };
         diagnostic.hint = Some(format!("`{word}` is declared elsewhere: `use {written} {{ {word} }}`"));
         let parsed = loaded.parsed.iter().find(|parsed| parsed.file == diagnostic.file);
         let first = parsed.and_then(|parsed| parsed.tree.decls().next());
@@ -223,16 +230,26 @@ pub(crate) fn suggest(loaded: &Loaded, out: &mut [Diagnostic]) {
     }
 }
 
-/// What a file writes after `use` to get at a name: of a file that it uses already, or of the standard library.
-fn place_of(loaded: &Loaded, from: usize, word: &str) -> Option<String> {
-    let own = loaded.parsed.iter().find(|parsed| parsed.file.0 as usize == from)?;
-    for (import, target) in &own.imports {
-        let target = loaded.parsed.iter().find(|parsed| Some(parsed.file) == *target);
-        if target.is_some_and(|target| declares(&target.tree, word)) {
-            let std = if import.is_std() { "std " } else { "" };
-            return Some(format!("{std}{}", import.path()?.source()));
-        }
-    }
-    let part = prelude::PARTS.iter().find(|(_, text)| declares(&parse(FileId(0), text).file(), word));
-    part.map(|(name, _)| format!("std \"{name}\""))
+/// Where names can be had from.
+struct Source {
+    /// What a file writes after `use`.
+    written: String,
+    names: BTreeSet<String>,
+}
+
+/// Where a file can have names from: files that it uses already, then the standard library.
+fn sources_of(loaded: &Loaded, from: usize) -> Vec<Source> {
+    let names =
+        |tree: &ast::File| tree.decls().filter_map(|decl| name_of(&decl)).map(|name| name.text()).collect();
+    let own = loaded.parsed.iter().find(|parsed| parsed.file.0 as usize == from);
+    let used = own.into_iter().flat_map(|own| &own.imports).filter_map(|(import, target)| {
+        let target = loaded.parsed.iter().find(|parsed| Some(parsed.file) == *target)?;
+        let std = if import.is_std() { "std " } else { "" };
+        Some(Source { written: format!("{std}{}", import.path()?.source()), names: names(&target.tree) })
+    });
+    let parts = prelude::PARTS.iter().map(|(name, text)| Source {
+        written: format!("std \"{name}\""),
+        names: names(&parse(FileId(0), text).file()),
+    });
+    used.chain(parts).collect()
 }

@@ -4,7 +4,7 @@
 //! body, so flows can be checked in any order.
 
 use super::tables::Tables;
-use crate::machine::{Await, EachBody, Effect, Outcome, Wait, Yield};
+use crate::machine::{Await, EachBody, Effect, Join, Outcome, Parallel, Region, Wait, Yield};
 
 use super::graph::covers;
 
@@ -57,7 +57,8 @@ fn waiting(tables: &Tables, effect: &Effect) -> Vec<Outcome> {
             all
         }
         Effect::Parallel(parallel) => {
-            let mut all = vec![Outcome::Ok, Outcome::Failed];
+            let mut all = vec![Outcome::Ok];
+            all.extend(can_be_lost(tables, parallel).then_some(Outcome::Failed));
             all.extend(timeout(parallel.within.as_ref()));
             all
         }
@@ -73,10 +74,21 @@ fn awaited(one: &Await) -> Vec<Outcome> {
     all
 }
 
+/// Whether so many regions can fail that the group is not met any more.
+fn can_be_lost(tables: &Tables, parallel: &Parallel) -> bool {
+    let can_fail = |region: &Region| !failing(tables, &region.body, &region.yields).is_empty();
+    let failing = parallel.regions.iter().filter(|region| can_fail(region)).count();
+    match parallel.join {
+        Join::All => failing > 0,
+        Join::Count(wanted) => parallel.regions.len() - failing < wanted as usize,
+        Join::Region(at) => parallel.regions.get(at as usize).is_none_or(can_fail),
+    }
+}
+
 /// The outcomes of a member that close its group: all but the good one and those that it yields something for.
 fn failing(tables: &Tables, body: &EachBody, yields: &[Yield]) -> Vec<Outcome> {
     let all = possible(tables, &as_effect(body)).into_iter();
-    all.filter(|outcome| !matches!(outcome, Outcome::Ok | Outcome::Approve | Outcome::Answer))
+    all.filter(|outcome| !outcome.is_good())
         .filter(|outcome| {
             !yields.iter().any(|one| one.guard.is_none() && one.on.iter().any(|on| covers(*on, *outcome)))
         })

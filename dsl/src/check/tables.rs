@@ -2,12 +2,14 @@
 //!
 //! Leaves bodies to `lower`. Invariant: an index given out here is the index of the definition in the program's tables.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::notes::Notes;
 use super::tool_types::ToolType;
 use super::ty::Ty;
 use crate::diag::{FileId, TextSpan, closest};
+use crate::limits::SUGGESTIONS_MAX;
 use crate::machine::{
     ActivityIx, CatalogueIx, FieldDef, FlowIx, FunctionIx, RetryIx, TypeDef, TypeIx, TypeKind, VariantDef,
 };
@@ -133,6 +135,8 @@ pub(crate) struct Tables {
     pub(crate) library_from: u32,
     /// What is noted for editors.
     pub(crate) notes: Notes,
+    /// How often a near name was looked for.
+    pub(crate) suggestions: Cell<u32>,
 }
 
 impl Tables {
@@ -168,7 +172,10 @@ impl Tables {
         name: &str,
         wanted: impl Fn(UpperName) -> bool,
     ) -> Option<&str> {
-        closest(name, in_sight(&self.upper, layer).filter(|(_, found)| wanted(*found)).map(|(name, _)| name))
+        self.closest(
+            name,
+            in_sight(&self.upper, layer).filter(|(_, found)| wanted(*found)).map(|(name, _)| name),
+        )
     }
 
     /// The nearest name in sight in lower case that `wanted` accepts.
@@ -178,12 +185,15 @@ impl Tables {
         name: &str,
         wanted: impl Fn(LowerName) -> bool,
     ) -> Option<&str> {
-        closest(name, in_sight(&self.lower, layer).filter(|(_, found)| wanted(*found)).map(|(name, _)| name))
+        self.closest(
+            name,
+            in_sight(&self.lower, layer).filter(|(_, found)| wanted(*found)).map(|(name, _)| name),
+        )
     }
 
     /// The nearest retry policy in sight.
     pub(crate) fn near_retry(&self, layer: Layer, name: &str) -> Option<&str> {
-        closest(name, in_sight(&self.retries, layer).map(|(name, _)| name))
+        self.closest(name, in_sight(&self.retries, layer).map(|(name, _)| name))
     }
 
     /// The types in sight: those with a name, and what flows in sight give.
@@ -214,6 +224,9 @@ impl Tables {
     /// The nearest name that builds a value.
     pub(crate) fn near_constructor(&self, layer: Layer, name: &str) -> Option<&str> {
         let mut known = Vec::new();
+        if self.suggestions.get() >= SUGGESTIONS_MAX {
+            return None;
+        }
         for ix in self.types_in_sight(layer) {
             let def = &self.types[ix.at()];
             match &def.shape {
@@ -221,7 +234,21 @@ impl Tables {
                 Shape::Union(variants) => known.extend(variants.iter().map(|one| one.name.as_str())),
             }
         }
-        closest(name, known)
+        self.closest(name, known)
+    }
+
+    /// The nearest of some names, unless enough was suggested already.
+    pub(crate) fn closest<'c>(
+        &self,
+        name: &str,
+        candidates: impl IntoIterator<Item = &'c str>,
+    ) -> Option<&'c str> {
+        let made = self.suggestions.get();
+        if made >= SUGGESTIONS_MAX {
+            return None;
+        }
+        self.suggestions.set(made + 1);
+        closest(name, candidates)
     }
 
     /// Which layer a file belongs to: the prelude's files are numbered after all others.

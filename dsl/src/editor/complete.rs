@@ -11,7 +11,7 @@ use crate::check::tables::{Spot, Tables};
 use crate::check::ty::{GENERIC, Ty};
 use crate::diag::FileId;
 use crate::lower::builtins;
-use crate::syntax::ast::docs_of;
+use crate::syntax::ast::{self, AstNode as _, docs_of};
 use crate::syntax::kind::{SyntaxKind, SyntaxNode, SyntaxToken};
 
 /// What a completion is.
@@ -87,15 +87,20 @@ impl Editor {
                 out
             }
             Wanted::Outcome => {
-                let words = [
-                    "ok", "failed", "timeout", "problem", "unknown", "closed", "approve", "reject", "answer",
-                    "ended", "exists",
-                ];
                 let mut out = declared(flow.as_ref(), &[SyntaxKind::Message], CompletionKind::Outcome);
-                out.extend(of_file(&[SyntaxKind::ErrorDecl], CompletionKind::Outcome));
-                out.extend(words.map(|word| plain(word, CompletionKind::Outcome)));
+                match self.outcomes_of(file, here) {
+                    Some(words) => {
+                        out.retain(|message| !words.handled.contains(&message.label));
+                        out.extend(words.open.iter().map(|word| plain(word, CompletionKind::Outcome)));
+                    }
+                    None => {
+                        out.extend(of_file(&[SyntaxKind::ErrorDecl], CompletionKind::Outcome));
+                        out.extend(OUTCOMES.iter().map(|word| plain(word, CompletionKind::Outcome)));
+                    }
+                }
                 out
             }
+            Wanted::Error => of_file(&[SyntaxKind::ErrorDecl], CompletionKind::Outcome),
             Wanted::Activity => of_file(&[SyntaxKind::Activity], CompletionKind::Activity),
             Wanted::Flow => of_file(&[SyntaxKind::Flow], CompletionKind::Flow),
             Wanted::Type => {
@@ -123,9 +128,36 @@ impl Editor {
         }
     }
 
+    /// What an arrow of the state around `here` can be on, if its effect is known.
+    fn outcomes_of(&self, file: FileId, here: &SyntaxToken) -> Option<Outcomes> {
+        let arrow = here.parent_ancestors().find(|node| node.kind() == SyntaxKind::OnArrow)?;
+        let state = ast::State::cast(arrow.parent()?)?;
+        let known = self.tables.notes.outcomes(Spot { file, span: state.span() })?;
+        let others = state.arrows().filter(|one| *one.syntax() != arrow && one.guard().is_none());
+        let named = others.filter_map(|one| one.outcomes());
+        let handled: Vec<String> =
+            named.flat_map(|one| one.names()).filter_map(|one| one.name()).map(|name| name.text()).collect();
+        let open = known.into_iter().filter(|word| !handled.contains(word)).collect();
+        Some(Outcomes { open, handled })
+    }
+
     fn prelude(&self, kinds: &[SyntaxKind], kind: CompletionKind) -> Vec<Completion> {
         self.trees[self.files.len()..].iter().flat_map(|tree| declared(Some(tree), kinds, kind)).collect()
     }
+}
+
+/// All outcomes with a word of their own.
+const OUTCOMES: &[&str] = &[
+    "ok", "failed", "timeout", "problem", "unknown", "closed", "approve", "reject", "answer", "ended",
+    "exists",
+];
+
+/// The outcomes of a state.
+struct Outcomes {
+    /// Those that no arrow of the state takes yet.
+    open: Vec<String>,
+    /// Those that an arrow of the state takes whatever the case.
+    handled: Vec<String>,
 }
 
 /// What kind of name a place wants.
@@ -133,6 +165,7 @@ impl Editor {
 enum Wanted {
     Goal,
     Outcome,
+    Error,
     Activity,
     Flow,
     Type,
@@ -159,7 +192,7 @@ impl Wanted {
                 "on" => Self::Outcome,
                 "do" => Self::Activity,
                 "run" | "spawn" => Self::Flow,
-                "raises" => Self::Outcome,
+                "raises" => Self::Error,
                 _ => Self::Value,
             },
         }
@@ -167,7 +200,7 @@ impl Wanted {
 
     /// Whether the name begins with a capital.
     fn is_upper(self) -> bool {
-        matches!(self, Self::Goal | Self::Flow | Self::Type)
+        matches!(self, Self::Goal | Self::Flow | Self::Type | Self::Error)
     }
 }
 

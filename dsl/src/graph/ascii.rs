@@ -22,7 +22,7 @@ pub(super) fn write(diagram: &Diagram) -> String {
     }
     let has = |mark| diagram.clusters.iter().flat_map(|c| &c.nodes).any(|node| node.mark == mark);
     if has(Mark::Live) || has(Mark::Visited) {
-        out.push_str("\n> active   * visited\n");
+        out.push_str("\n> active, taken last   * visited\n");
     }
     out
 }
@@ -54,12 +54,16 @@ fn cluster(out: &mut String, cluster: &Cluster) {
     }
 }
 
-fn head(out: &mut String, node: &Node, width: usize) {
-    let mark = match node.mark {
+fn sign(mark: Mark) -> char {
+    match mark {
         Mark::None => ' ',
         Mark::Visited => '*',
         Mark::Live => '>',
-    };
+    }
+}
+
+fn head(out: &mut String, node: &Node, width: usize) {
+    let mark = sign(node.mark);
     let mut lines = node.lines.iter();
     let pad = |text: &str| " ".repeat(width.saturating_sub(text::width(text)));
     match lines.next() {
@@ -81,7 +85,7 @@ fn head(out: &mut String, node: &Node, width: usize) {
 fn arrow(out: &mut String, edge: &Edge, width: usize) {
     let label = edge.label();
     let goal = if edge.kind == EdgeKind::Stay { "stay" } else { &edge.goal };
-    let taken = if edge.visited { '*' } else { ' ' };
+    let taken = sign(edge.mark);
     let used = text::width(&label);
     if used <= width {
         line(out, &format!("  {taken} {label}{} -> {goal}", " ".repeat(width - used)));

@@ -195,7 +195,7 @@ impl Builder<'_> {
         };
         let cut = |text: &str| text::cut(text, GRAPH_LABEL_COLUMNS_MAX);
         let (on, guard, goal) = (cut(on), cut(guard), cut(&text));
-        self.cluster.edges.push(Edge { from, to, on, guard, goal, kind, visited: false });
+        self.cluster.edges.push(Edge { from, to, on, guard, goal, kind, mark: Mark::None });
     }
 
     /// Returns the node where a flow ends with `value`: one for each variant, so that the picture shows what can come out.

@@ -64,7 +64,7 @@ pub(super) enum NodeKind {
     Fail,
 }
 
-/// What a run did at a node.
+/// What a run did at a node, or with an arrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mark {
     /// Nothing.
@@ -90,8 +90,8 @@ pub(super) struct Edge {
     pub goal: String,
     /// What it does to the state.
     pub kind: EdgeKind,
-    /// Whether a run took it.
-    pub visited: bool,
+    /// What a run did with it: `Live` is the arrow that it took last.
+    pub mark: Mark,
 }
 
 /// The kinds of arrow.

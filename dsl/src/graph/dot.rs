@@ -63,8 +63,10 @@ fn arrow(edge: &Edge) -> String {
     if edge.kind == EdgeKind::Scope {
         looks.push("style=dashed".to_owned());
     }
-    if edge.visited {
-        looks.push("color=\"#2f9e5b\", penwidth=2".to_owned());
+    match edge.mark {
+        Mark::None => {}
+        Mark::Visited => looks.push("color=\"#2f9e5b\", penwidth=2".to_owned()),
+        Mark::Live => looks.push("color=\"#c77700\", penwidth=3".to_owned()),
     }
     if looks.is_empty() { String::new() } else { format!(" [{}]", looks.join(", ")) }
 }

@@ -84,7 +84,7 @@ mod tests {
             guard: String::new(),
             goal: String::new(),
             kind: EdgeKind::Enter,
-            visited: false,
+            mark: Mark::None,
         };
         let cluster = chains(Cluster {
             name: "F".to_owned(),

@@ -7,7 +7,7 @@
 use petgraph::algo::toposort;
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use super::diagram::{Cluster, EdgeKind, NodeKind};
+use super::diagram::{Cluster, EdgeKind, Mark, NodeKind};
 use crate::limits::{GRAPH_ITEMS_CAREFUL_MAX, GRAPH_LABEL_LINES_MAX};
 
 /// Passes that order the rows: more of them no longer change drawings of readable size.
@@ -24,8 +24,8 @@ pub(super) struct Route {
     pub labels: Vec<String>,
     /// Whether none of them is an ordinary arrow of a state.
     pub dashed: bool,
-    /// Whether a run took one of them.
-    pub visited: bool,
+    /// The most that a run did with one of them.
+    pub mark: Mark,
 }
 
 /// What stands in a row.
@@ -85,12 +85,12 @@ fn routes(cluster: &Cluster) -> Vec<Route> {
         let at = routes.iter().position(|route| route.from == edge.from && route.to == edge.to);
         let at = at.unwrap_or_else(|| {
             let (from, to) = (edge.from, edge.to);
-            routes.push(Route { from, to, labels: Vec::new(), dashed, visited: false });
+            routes.push(Route { from, to, labels: Vec::new(), dashed, mark: Mark::None });
             routes.len() - 1
         });
         let route = &mut routes[at];
         route.dashed &= dashed;
-        route.visited |= edge.visited;
+        route.mark = route.mark.max(edge.mark);
         if !label.is_empty() && !route.labels.contains(&label) {
             route.labels.push(label);
         }

@@ -3,7 +3,7 @@
 //! Lengths are tenths of a pixel in whole numbers, so a picture is the same on every computer. Leaves lines between boxes to
 //! `route` and drawing to `svg`. Invariant: no two boxes or labels of a picture overlap.
 
-use super::diagram::{Cluster, Diagram, Node, NodeKind};
+use super::diagram::{Cluster, Diagram, Mark, Node, NodeKind};
 use super::layers::{self, Item, Layered};
 use super::route::{self, Line};
 use super::text;
@@ -80,8 +80,8 @@ pub(super) struct Label {
     pub rect: Rect,
     /// What it says.
     pub lines: Vec<String>,
-    /// Whether a run took its arrow.
-    pub visited: bool,
+    /// What a run did with its arrow.
+    pub mark: Mark,
 }
 
 /// A cluster on the picture.
@@ -370,7 +370,7 @@ fn rows(plan: &mut Plan<'_>, back: &[route::Back]) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::diagram::{Edge, EdgeKind, Line as Text, Mark};
+    use super::super::diagram::{Edge, EdgeKind, Line as Text};
     use super::super::route::Part;
     use super::*;
 
@@ -406,7 +406,7 @@ mod tests {
                 guard: String::new(),
                 goal: String::new(),
                 kind: EdgeKind::Enter,
-                visited: false,
+                mark: Mark::None,
             };
             Cluster {
                 name: String::new(),

@@ -1,4 +1,4 @@
-//! Marks what a run did in its diagram.
+//! Marks what a run did in its diagram: states and arrows, those that it took last among them.
 //!
 //! Leaves to renderers how a mark looks. Invariant: a path that names nothing marks nothing.
 
@@ -11,11 +11,12 @@ use super::diagram::{Cluster, Diagram, EdgeKind, Mark, Node, NodeKind};
 pub(super) fn mark(diagram: &mut Diagram, live: &Live) {
     // The last node of each flow instance.
     let mut last: BTreeMap<String, usize> = BTreeMap::new();
-    for path in &live.visited {
+    for (at, path) in live.visited.iter().enumerate() {
         let Some((cluster, node, instance)) = places(diagram, path).pop() else { continue };
         let cluster = &mut diagram.clusters[cluster];
         let before = last.get(&instance).copied().unwrap_or(0);
-        step(cluster, before, node);
+        let mark = if at + 1 == live.visited.len() { Mark::Live } else { Mark::Visited };
+        step(cluster, (before, node), mark);
         // What ran inside this state before belongs to another visit.
         let inside = format!("{path}/");
         last.retain(|instance, _| !instance.starts_with(&inside));
@@ -37,12 +38,14 @@ pub(super) fn mark(diagram: &mut Diagram, live: &Live) {
 }
 
 /// Marks the node that was entered and the arrow that led there: its own if there is one, else one of the flow.
-fn step(cluster: &mut Cluster, before: usize, node: usize) {
+fn step(cluster: &mut Cluster, (before, node): (usize, usize), taken: Mark) {
     let any = cluster.nodes.iter().position(|node| node.kind == NodeKind::Any);
     let own = |from: usize, to: usize| from == before && to == node;
     let direct = cluster.edges.iter().any(|edge| own(edge.from, edge.to) && edge.kind != EdgeKind::Stay);
     for edge in cluster.edges.iter_mut().filter(|edge| edge.to == node && edge.kind != EdgeKind::Stay) {
-        edge.visited |= if direct { edge.from == before } else { Some(edge.from) == any };
+        if if direct { edge.from == before } else { Some(edge.from) == any } {
+            edge.mark = edge.mark.max(taken);
+        }
     }
     let mark = &mut cluster.nodes[node].mark;
     *mark = (*mark).max(Mark::Visited);

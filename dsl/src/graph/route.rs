@@ -4,6 +4,7 @@
 //! stands beside), go up in a lane at the right of everything, and enter by the side (or from above). Leaves places of boxes to
 //! `layout`. Invariant: no line passes through a box.
 
+use super::diagram::Mark;
 use super::layers::{Item, Layered, Route};
 use super::layout::{LOOP_REACH, Label, PX, Plan, Rect, label_size, spread};
 
@@ -47,8 +48,8 @@ pub(super) struct Line {
     pub heading: Point,
     /// Whether it is dashed.
     pub dashed: bool,
-    /// Whether a run took it.
-    pub visited: bool,
+    /// What a run did with it.
+    pub mark: Mark,
 }
 
 impl Line {
@@ -222,13 +223,13 @@ pub(super) fn forward(plan: &Plan<'_>, labels: &mut Vec<Label>, lines: &mut Vec<
         lines.push(Line { parts, ..line(route, start, (0, 1)) });
         for item in inner.iter().filter(|item| layered.items[**item] == Item::Label(at)) {
             let (y, height) = plan.rows[layered.row_of[*item]];
-            labels.push(label(&route.labels, (plan.x[*item], y + height / 2), route.visited));
+            labels.push(label(&route.labels, (plan.x[*item], y + height / 2), route.mark));
         }
     }
 }
 
 fn line(route: &Route, start: Point, heading: Point) -> Line {
-    Line { start, parts: Vec::new(), heading, dashed: route.dashed, visited: route.visited }
+    Line { start, parts: Vec::new(), heading, dashed: route.dashed, mark: route.mark }
 }
 
 fn slant(parts: &mut Vec<Part>, pen: &mut Point, to: Point) {
@@ -251,9 +252,9 @@ fn straight(parts: &mut Vec<Part>, start: Point, to: Point) {
     }
 }
 
-fn label(lines: &[String], middle: Point, visited: bool) -> Label {
+fn label(lines: &[String], middle: Point, mark: Mark) -> Label {
     let (w, h) = label_size(lines);
-    Label { rect: Rect { x: middle.0 - w / 2, y: middle.1 - h / 2, w, h }, lines: lines.to_vec(), visited }
+    Label { rect: Rect { x: middle.0 - w / 2, y: middle.1 - h / 2, w, h }, lines: lines.to_vec(), mark }
 }
 
 /// Returns where a route meets the upper or lower edge of a box.
@@ -324,7 +325,7 @@ pub(super) fn upward(plan: &Plan<'_>, back: &[Back], labels: &mut Vec<Label>, li
         if !route.labels.is_empty() {
             // In the row of labels just above its source, where no line crosses a lane.
             let (y, height) = plan.rows[back.rows.0 - 1];
-            labels.push(label(&route.labels, (x, y + height / 2), route.visited));
+            labels.push(label(&route.labels, (x, y + height / 2), route.mark));
         }
     }
     lanes.last().map_or(plan.right, |(_, right)| *right)
@@ -386,7 +387,7 @@ pub(super) fn loops(plan: &Plan<'_>, labels: &mut Vec<Label>, lines: &mut Vec<Li
         lines.push(line);
         if !route.labels.is_empty() {
             let half = label_size(&route.labels).0 / 2;
-            labels.push(label(&route.labels, (x - LOOP_REACH - half, middle), route.visited));
+            labels.push(label(&route.labels, (x - LOOP_REACH - half, middle), route.mark));
         }
     }
 }

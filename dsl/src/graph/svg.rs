@@ -24,6 +24,7 @@ const INK_SOFT: &str = "#57606a";
 const STROKE: &str = "#8590a0";
 /// Lines that a run took.
 const TAKEN: &str = "#2f9e5b";
+const TAKEN_LAST: &str = "#c77700";
 /// The border of active states.
 const LIVE: &str = "#d97706";
 
@@ -77,8 +78,8 @@ fn cluster(out: &mut String, cluster: &Cluster, placed: &Placed) {
     let at = (tab.x + PADDING, tab.y + 19 * PX);
     put(out, &text(at, 14, "#ffffff", " font-weight=\"bold\"", &cluster.title));
     // What a run took comes last, so that it lies over the rest.
-    for visited in [false, true] {
-        for line in placed.lines.iter().filter(|line| line.visited == visited) {
+    for mark in [Mark::None, Mark::Visited, Mark::Live] {
+        for line in placed.lines.iter().filter(|line| line.mark == mark) {
             self::line(out, line);
         }
     }
@@ -147,7 +148,11 @@ fn state(out: &mut String, node: &Node, rect: &Rect) {
 }
 
 fn label(out: &mut String, label: &Label) {
-    let look = if label.visited { "fill=\"#dff2e5\"" } else { "fill=\"#eef0f3\"" };
+    let look = match label.mark {
+        Mark::None => "fill=\"#eef0f3\"",
+        Mark::Visited => "fill=\"#dff2e5\"",
+        Mark::Live => "fill=\"#ffe3a3\"",
+    };
     put(out, &format!("<rect class=\"label\" {} {look}/>", attributes(&label.rect, 5)));
     let mut y = label.rect.y + PX;
     for line in &label.lines {
@@ -158,7 +163,11 @@ fn label(out: &mut String, label: &Label) {
 }
 
 fn line(out: &mut String, line: &Line) {
-    let (stroke, width) = if line.visited { (TAKEN, "2.2") } else { (STROKE, "1.4") };
+    let (stroke, width) = match line.mark {
+        Mark::None => (STROKE, "1.4"),
+        Mark::Visited => (TAKEN, "2.2"),
+        Mark::Live => (TAKEN_LAST, "3"),
+    };
     let dash = if line.dashed { " stroke-dasharray=\"5 4\"" } else { "" };
     let mut path = format!("M{}", pair(line.start));
     for part in &line.parts {

@@ -141,8 +141,8 @@ impl Scope<'_> {
             );
             return;
         }
-        let near = crate::diag::closest(word, cx.names.data.iter().map(|(name, _)| name.as_str()))
-            .map(str::to_owned);
+        let near =
+            self.tables.closest(word, cx.names.data.iter().map(|(name, _)| name.as_str())).map(str::to_owned);
         let message = format!("the flow has no data `{word}`");
         self.report_unknown(names::UNKNOWN_NAME, target.span(), message, near.as_deref());
     }

@@ -151,7 +151,7 @@ impl Scope<'_> {
         let found = cx.names.message(&word);
         if found.is_none() {
             let known = cx.names.messages.iter().map(|message| message.name.as_str());
-            let near = crate::diag::closest(&word, known).map(str::to_owned);
+            let near = self.tables.closest(&word, known).map(str::to_owned);
             let message = format!("the flow has no message `{word}`");
             self.report_unknown(names::UNKNOWN_MESSAGE, name.span(), message, near.as_deref());
         }
@@ -164,7 +164,7 @@ impl Scope<'_> {
         let found = cx.names.state(&word);
         if found.is_none() {
             let known = cx.names.states.iter().map(|state| state.name.as_str());
-            let near = crate::diag::closest(&word, known).map(str::to_owned);
+            let near = self.tables.closest(&word, known).map(str::to_owned);
             let message = format!("`{}` has no state `{word}`", cx.signature.name);
             self.report_unknown(names::UNKNOWN_STATE, name.span(), message, near.as_deref());
         }

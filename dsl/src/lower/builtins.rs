@@ -83,7 +83,7 @@ impl Scope<'_> {
     fn report_no_function(&mut self, name: &Word) {
         let word = name.text();
         let known = BUILTINS.iter().map(|(one, ..)| *one).chain(OTHER.iter().copied());
-        let builtin = crate::diag::closest(&word, known);
+        let builtin = self.tables.closest(&word, known);
         let near = builtin.or_else(|| {
             let is_function = |found| matches!(found, crate::check::tables::LowerName::Function(_));
             self.tables.near_lower(self.layer, &word, is_function)

@@ -147,7 +147,7 @@ impl Scope<'_> {
         let word = name.text();
         let found = params.iter().position(|param| param.name == word);
         if found.is_none() {
-            let near = crate::diag::closest(&word, params.iter().map(|param| param.name.as_str()));
+            let near = self.tables.closest(&word, params.iter().map(|param| param.name.as_str()));
             let message = format!("`{callee}` has no parameter `{word}`");
             self.report_unknown(types::WRONG_ARGUMENT, name.span(), message, near);
         }
@@ -290,7 +290,7 @@ impl Scope<'_> {
                 self.report(diagnostic.hint(hint));
             }
             None => {
-                let near = crate::diag::closest(&word, fields.iter().map(|(one, _)| one.as_str()));
+                let near = self.tables.closest(&word, fields.iter().map(|(one, _)| one.as_str()));
                 self.report_unknown(code, name.span(), message, near);
             }
         }

@@ -198,7 +198,7 @@ impl Scope<'_> {
         let word = name.text();
         let shown = self.tables.show(ty);
         let variants = self.tables.variants(ty).unwrap_or_default();
-        let near = crate::diag::closest(&word, variants.iter().map(|(tag, _)| tag.as_str()));
+        let near = self.tables.closest(&word, variants.iter().map(|(tag, _)| tag.as_str()));
         let message = format!("`{shown}` has no variant `{word}`");
         self.report_unknown(names::UNKNOWN_TYPE, name.span(), message, near);
     }
@@ -211,7 +211,7 @@ impl Scope<'_> {
             let Some(allowed) = tables.literals.get(&(ix, name)) else { continue };
             let Some(ast::Expr::String(text)) = init.value() else { continue };
             let Some(plain) = text.plain().filter(|plain| !allowed.contains(plain)) else { continue };
-            let near = crate::diag::closest(&plain, allowed.iter().map(String::as_str));
+            let near = self.tables.closest(&plain, allowed.iter().map(String::as_str));
             let all: Vec<String> = allowed.iter().map(|one| format!("\"{one}\"")).collect();
             let message = "the tool does not take this text";
             let diagnostic = self.error(types::WRONG_TYPE, text.span(), message).expected(all.join(" or "));
@@ -234,7 +234,7 @@ impl Scope<'_> {
             let Some(name) = init.field().map(Word::from) else { continue };
             let word = name.text();
             let Some(at) = fields.iter().position(|field| field.name == word) else {
-                let near = crate::diag::closest(&word, fields.iter().map(|field| field.name.as_str()));
+                let near = self.tables.closest(&word, fields.iter().map(|field| field.name.as_str()));
                 self.report_unknown(
                     names::UNKNOWN_FIELD,
                     name.span(),

@@ -372,7 +372,7 @@ impl Scope<'_> {
         }
         let Some((_, fields)) = variants.iter().find(|(one, _)| *one == tag) else {
             let near =
-                crate::diag::closest(&tag, variants.iter().map(|(one, _)| one.as_str())).map(str::to_owned);
+                self.tables.closest(&tag, variants.iter().map(|(one, _)| one.as_str())).map(str::to_owned);
             let message = format!("`{}` has no variant `{tag}`", self.tables.show(ty));
             self.report_unknown(names::UNKNOWN_TYPE, name.span(), message, near.as_deref());
             self.bind_fields(of.fields(), &[], true, &tag);
@@ -410,7 +410,7 @@ impl Scope<'_> {
                 Some((_, ty)) => ty.clone(),
                 None if lenient => Ty::Unknown,
                 None => {
-                    let near = crate::diag::closest(&word, known.iter().map(|(one, _)| one.as_str()));
+                    let near = self.tables.closest(&word, known.iter().map(|(one, _)| one.as_str()));
                     let message = format!("`{owner}` has no field `{word}`");
                     self.report_unknown(names::UNKNOWN_FIELD, field.span(), message, near);
                     Ty::Unknown

@@ -3,6 +3,8 @@
 //! Leaves effects, arrows and goals to their files. Invariant: states stand in the order of the text, those made from `steps`
 //! behind all others.
 
+use std::collections::BTreeSet;
+
 use super::arrows::OwnArrow;
 use super::outcomes::{Level, named_first};
 use super::places::{Part, PlaceBook};
@@ -127,7 +129,7 @@ impl<'t> Lowering<'t, '_> {
             let Some(name) = message.name() else { continue };
             if self.is_new(&name, all.message(&name.text()).is_some()) {
                 let fields = self.scope().field_sigs(message.fields());
-                all.messages.push(MessageSig { name: name.text(), fields });
+                all.add_message(MessageSig { name: name.text(), fields });
             }
         }
         for data in text.data() {
@@ -135,7 +137,7 @@ impl<'t> Lowering<'t, '_> {
             let ty = data.ty().map_or(Ty::Unknown, |ty| self.scope().ty(&ty));
             let is_param = self.tables_has_param(text, &name.text());
             if self.is_new(&name, is_param || all.data(&name.text()).is_some()) {
-                all.data.push((name.text(), ty));
+                all.add_data(name.text(), ty);
             }
         }
         for state in text.states() {
@@ -149,7 +151,7 @@ impl<'t> Lowering<'t, '_> {
                 !taken
             });
             if self.is_new(&name, all.state(&name.text()).is_some()) {
-                all.states.push(StateSig { name: name.text(), params });
+                all.add_state(StateSig { name: name.text(), params });
             }
         }
         all
@@ -174,11 +176,11 @@ impl<'t> Lowering<'t, '_> {
 
     fn messages(&mut self, cx: &FlowCx<'_>, text: &ast::Flow) -> Vec<MessageDef> {
         let mut all = Vec::new();
+        let written = text.messages().filter(|one| one.is_now()).filter_map(|one| one.name());
+        let now: BTreeSet<String> = written.map(|name| name.text()).collect();
         for signature in &cx.names.messages {
-            let written =
-                text.messages().find(|one| one.name().is_some_and(|name| name.text() == signature.name));
             let fields = self.scope().field_defs(&signature.fields);
-            let now = written.is_some_and(|one| one.is_now());
+            let now = now.contains(&signature.name);
             all.push(MessageDef { name: signature.name.clone(), fields, now });
         }
         all
@@ -241,6 +243,7 @@ impl<'t> Lowering<'t, '_> {
             scope.show(&param.name, param.ty.clone(), Expr::Arg(position(at)));
         }
         let (effect, info) = scope.effect(cx, text.effect().as_ref());
+        scope.note_outcomes(cx, text, &info);
         let (arrows, timers) = scope.arrows(cx, text.arrows(), &info);
         let arrows = named_first(arrows);
         let head = text.effect().map_or_else(|| text.head_span(), |effect| effect.span());
@@ -319,7 +322,7 @@ impl Scope<'_> {
             ("age", None) => Some((Measure::Age, Ty::Duration)),
             (_, None) => {
                 let known = cx.names.data.iter().map(|(name, _)| name.as_str()).chain(["cost", "age"]);
-                let near = crate::diag::closest(&word, known).map(str::to_owned);
+                let near = self.tables.closest(&word, known).map(str::to_owned);
                 let message = format!("`{word}` cannot be limited");
                 self.report_unknown(flows::BAD_LIMIT, counter.span(), message, near.as_deref());
                 None

@@ -209,7 +209,7 @@ impl Scope<'_> {
                 let at = regions.iter().position(|region| region.name == word);
                 if at.is_none() && whole {
                     let known = regions.iter().map(|region| region.name.as_str());
-                    let near = crate::diag::closest(&word, known.chain(["all", "any"])).map(str::to_owned);
+                    let near = self.tables.closest(&word, known.chain(["all", "any"])).map(str::to_owned);
                     let message = format!("there is no region `{word}`");
                     self.report_unknown(beside::BAD_JOIN, name.span(), message, near.as_deref());
                 }
@@ -258,7 +258,7 @@ impl Scope<'_> {
         let taken =
             |outcome: &Outcome| yields.iter().any(|one| one.guard.is_none() && one.on.contains(outcome));
         let mut ty = Ty::Unknown;
-        for outcome in info.possible.iter().filter(|outcome| info.is_good(**outcome) && !taken(outcome)) {
+        for outcome in info.possible.iter().filter(|outcome| outcome.is_good() && !taken(outcome)) {
             let given = self.brought(cx, *outcome, info);
             match ty.join(&given) {
                 Some(joined) => ty = joined,

@@ -7,8 +7,8 @@ use super::expr::Typed;
 use super::scope::Scope;
 use crate::check::operators;
 use crate::check::ty::Ty;
-use crate::diag::TextSpan;
-use crate::diag::catalogue::types;
+use crate::diag::catalogue::{syntax, types};
+use crate::diag::{Diagnostic, TextSpan};
 use crate::limits::{DECIMAL_DIGITS_MAX, DECIMAL_SCALE_MAX};
 use crate::machine::{BinaryOp, Expr, Literal};
 use crate::syntax::ast::{self, AstNode as _};
@@ -71,7 +71,9 @@ impl Scope<'_> {
                 ast::StringPiece::Text(text) => parts.push(Expr::Lit(Literal::Text(text))),
                 ast::StringPiece::Hole(hole) => {
                     let Some(inner) = hole.expr() else { continue };
-                    parts.push(self.shown(&inner));
+                    let (shown, ty) = self.shown(&inner);
+                    self.judge_dollar(&ty, hole.span().start);
+                    parts.push(shown);
                 }
             }
         }
@@ -84,7 +86,7 @@ impl Scope<'_> {
     }
 
     /// A value inside a text.
-    fn shown(&mut self, of: &ast::Expr) -> Expr {
+    fn shown(&mut self, of: &ast::Expr) -> (Expr, Ty) {
         let typed = self.expr(of, None);
         let expr = self.value_of_approved(typed.expr, &typed.ty);
         let ty = &typed.ty;
@@ -100,7 +102,21 @@ impl Scope<'_> {
                 _ => diagnostic.hint("write `{json(…)}`, or one of its fields"),
             });
         }
-        expr
+        (expr, typed.ty)
+    }
+
+    /// A `$` before a hole is a habit of other languages, unless it may be meant: before an amount of money.
+    fn judge_dollar(&mut self, ty: &Ty, hole_at: u32) {
+        if matches!(ty, Ty::Int | Ty::Decimal | Ty::Float | Ty::Unknown) {
+            return;
+        }
+        let file = self.file;
+        let told = |one: &&mut Diagnostic| {
+            one.code == syntax::DOLLAR_HOLE && one.file == file && one.span.end == hole_at
+        };
+        if let Some(fix) = self.out.iter_mut().find(told).and_then(|one| one.fix.as_mut()) {
+            fix.safe = true;
+        }
     }
 
     pub(crate) fn binary(&mut self, of: &ast::Binary, want: Option<&Ty>) -> Typed {

@@ -72,26 +72,6 @@ impl EffectInfo {
     pub(crate) fn unknown() -> EffectInfo {
         EffectInfo { unknown: true, ok: Ty::Unknown, ..EffectInfo::nothing() }
     }
-
-    /// Whether the outcome is one that a member of a group ends well with.
-    pub(crate) fn is_good(&self, outcome: Outcome) -> bool {
-        match outcome {
-            Outcome::Ok
-            | Outcome::Approve
-            | Outcome::Answer
-            | Outcome::Message(_)
-            | Outcome::Closed
-            | Outcome::Ended => true,
-            Outcome::Error(_)
-            | Outcome::Failed
-            | Outcome::Timeout
-            | Outcome::Problem
-            | Outcome::Unknown
-            | Outcome::Reject
-            | Outcome::Exists
-            | Outcome::UndoFailed => false,
-        }
-    }
 }
 
 /// One arrow of those that are tried one after the other, as far as it matters for which is taken.
@@ -186,7 +166,7 @@ impl Scope<'_> {
         if found.is_none() {
             let known = WORDS.iter().map(|(one, _)| *one);
             let messages = cx.names.messages.iter().map(|message| message.name.as_str());
-            let near = crate::diag::closest(&word, known.chain(messages)).map(str::to_owned);
+            let near = self.tables.closest(&word, known.chain(messages)).map(str::to_owned);
             let tables = self.tables;
             let is_error =
                 |found| matches!(found, crate::check::tables::UpperName::Type(ix) if tables.is_error(ix));
@@ -216,6 +196,21 @@ impl Scope<'_> {
             diagnostic.expected("messages of the flow only")
         } else {
             diagnostic.expected(format!("{}, or messages of the flow", all.join(", ")))
+        });
+    }
+
+    /// Notes for editors what arrows of a state can be on, but for messages that the effect does not await.
+    pub(crate) fn note_outcomes(&self, cx: &FlowCx<'_>, state: &ast::State, info: &EffectInfo) {
+        if info.unknown {
+            return;
+        }
+        self.tables.notes.add_outcomes(self.spot(state.span()), || {
+            let mut words: Vec<String> =
+                info.possible.iter().map(|one| self.outcome_word(cx, *one)).collect();
+            if info.possible.iter().any(|one| covers(Outcome::Problem, *one)) {
+                words.push("problem".to_owned());
+            }
+            words
         });
     }
 

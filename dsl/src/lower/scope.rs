@@ -3,9 +3,12 @@
 //! Leaves declarations to `check::tables`. Invariant: every variable that is bound gets a slot of its own in the frame, so that
 //! a machine needs no scopes.
 
+use std::collections::BTreeMap;
+
+use super::flows::position;
 use crate::check::tables::{FieldSig, Layer, Spot, Tables};
 use crate::check::ty::Ty;
-use crate::diag::{Code, Diagnostic, FileId, TextSpan, closest};
+use crate::diag::{Code, Diagnostic, FileId, TextSpan};
 use crate::machine::{DataIx, Expr, MessageIx, Slot, StateIx};
 
 /// A variable, parameter or data field.
@@ -38,24 +41,41 @@ pub(crate) struct FlowNames {
     pub(crate) states: Vec<StateSig>,
     /// Names and types of its data, in text order.
     pub(crate) data: Vec<(String, Ty)>,
+    message_at: BTreeMap<String, MessageIx>,
+    state_at: BTreeMap<String, StateIx>,
+    data_at: BTreeMap<String, DataIx>,
 }
 
 impl FlowNames {
     pub(crate) fn message(&self, name: &str) -> Option<MessageIx> {
-        position(self.messages.iter().map(|message| message.name.as_str()), name).map(MessageIx)
+        self.message_at.get(name).copied()
     }
 
     pub(crate) fn state(&self, name: &str) -> Option<StateIx> {
-        position(self.states.iter().map(|state| state.name.as_str()), name).map(StateIx)
+        self.state_at.get(name).copied()
     }
 
     pub(crate) fn data(&self, name: &str) -> Option<DataIx> {
-        position(self.data.iter().map(|(name, _)| name.as_str()), name).map(DataIx)
+        self.data_at.get(name).copied()
     }
-}
 
-fn position<'n>(mut names: impl Iterator<Item = &'n str>, name: &str) -> Option<u32> {
-    names.position(|one| one == name).and_then(|at| u32::try_from(at).ok())
+    /// Adds a message whose name is new.
+    pub(crate) fn add_message(&mut self, message: MessageSig) {
+        self.message_at.insert(message.name.clone(), MessageIx(position(self.messages.len())));
+        self.messages.push(message);
+    }
+
+    /// Adds a state whose name is new.
+    pub(crate) fn add_state(&mut self, state: StateSig) {
+        self.state_at.insert(state.name.clone(), StateIx(position(self.states.len())));
+        self.states.push(state);
+    }
+
+    /// Adds a data field whose name is new.
+    pub(crate) fn add_data(&mut self, name: String, ty: Ty) {
+        self.data_at.insert(name.clone(), DataIx(position(self.data.len())));
+        self.data.push((name, ty));
+    }
 }
 
 /// The frame that is being filled, with the variables in sight.
@@ -155,7 +175,7 @@ impl<'t> Scope<'t> {
 
     /// The nearest variable in sight.
     pub(crate) fn near(&self, name: &str) -> Option<&str> {
-        closest(name, self.variables.iter().map(|variable| variable.name.as_str()))
+        self.tables.closest(name, self.variables.iter().map(|variable| variable.name.as_str()))
     }
 
     pub(crate) fn spot(&self, span: TextSpan) -> Spot {

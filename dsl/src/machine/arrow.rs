@@ -56,6 +56,28 @@ pub enum Outcome {
     UndoFailed,
 }
 
+impl Outcome {
+    /// Whether a member of a group ends well with it.
+    pub(crate) fn is_good(self) -> bool {
+        match self {
+            Outcome::Ok
+            | Outcome::Approve
+            | Outcome::Answer
+            | Outcome::Message(_)
+            | Outcome::Closed
+            | Outcome::Ended => true,
+            Outcome::Error(_)
+            | Outcome::Failed
+            | Outcome::Timeout
+            | Outcome::Problem
+            | Outcome::Unknown
+            | Outcome::Reject
+            | Outcome::Exists
+            | Outcome::UndoFailed => false,
+        }
+    }
+}
+
 /// How an arrow sees its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -41,7 +41,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Explain(arguments) => explain::explain(context, &arguments),
         Command::Test(arguments) => test::test(context, &arguments),
         Command::Graph(arguments) => graph::graph(context, &arguments).await,
-        Command::Fmt(arguments) => fmt::fmt(&arguments),
+        Command::Fmt(arguments) => fmt::fmt(context, &arguments),
         Command::Run(arguments) => run::run(context, &arguments).await,
         Command::Batch(arguments) => batch::batch(context, &arguments).await,
         Command::Chat(arguments) => chat::chat(context, &arguments).await,

@@ -38,6 +38,13 @@ pub(crate) fn shown(files: &[SourceFile], diagnostic: &Diagnostic) -> String {
     render(diagnostic, &sources(files), Colour::Never)
 }
 
+/// Shows diagnostics to people, as they are told.
+pub(crate) fn shown_all(files: &[SourceFile], diagnostics: &[Diagnostic]) -> String {
+    let sources = sources(files);
+    let colour = if out::colours() { Colour::Always } else { Colour::Never };
+    diagnostics.iter().map(|one| render(one, &sources, colour)).collect()
+}
+
 /// Returns diagnostics for tools.
 pub(crate) fn as_json(files: &[SourceFile], diagnostics: &[Diagnostic]) -> serde_json::Value {
     json(diagnostics, &sources(files))

@@ -34,7 +34,10 @@ fn main() -> ExitCode {
     if words.next().is_some_and(|word| word == guard::SUBCOMMAND) {
         return guard::run(words);
     }
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error),
+    };
     let filter = EnvFilter::try_from_env("OUTLAST_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -52,4 +55,17 @@ fn main() -> ExitCode {
     // A task that blocks (a terminal that is read, a disk that hangs) must not hold the exit up.
     runtime.shutdown_background();
     exit.into()
+}
+
+/// Tells what is wrong with the command line, or what was asked about it; to a machine as every other error.
+fn misused(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|word| word == "--json");
+    if !(wants_json && error.use_stderr()) {
+        error.exit()
+    }
+    let text = error.render().to_string();
+    let (message, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let failure = Failure::usage(message.trim_start_matches("error: ").trim());
+    let failure = if rest.trim().is_empty() { failure } else { failure.hint(rest.trim()) };
+    failure.report(true).into()
 }

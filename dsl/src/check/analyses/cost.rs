@@ -4,16 +4,31 @@
 //! Invariant: amounts are exact; what cannot be written exactly is not compared.
 
 use super::Analysed;
-use crate::check::graph::Graph;
 use crate::diag::Diagnostic;
 use crate::diag::catalogue::deadlines;
 use crate::limits::DECIMAL_SCALE_MAX;
 use crate::lower::places::Part;
-use crate::machine::{ActivityIx, EachBody, Effect, Expr, FlowIx, Literal, Measure, StateIx};
+use crate::machine::link::Program;
+use crate::machine::{ActivityIx, EachBody, Effect, Expr, Flow, FlowIx, Literal, Measure, StateIx};
 
 /// Reports costs above the cap of a flow.
 pub(super) fn check(of: &Analysed<'_>, ix: FlowIx, out: &mut Vec<Diagnostic>) {
     let flow = of.flow(ix);
+    for (at, way) in of.graph(ix).broken_for_ever() {
+        let name = |state: &StateIx| of.state_name(ix, *state);
+        let names: Vec<String> = way.path.iter().map(|state| format!("`{}`", name(state))).collect();
+        let message = match way.path.as_slice() {
+            [only] => format!("`{}` costs something too, and breaks this limit again", name(only)),
+            _ => format!("{} costs something too, and breaks this limit again", names.join(" -> ")),
+        };
+        let spot = of.spot(ix, None, &Part::Limit(at));
+        let diagnostic = Diagnostic::error(deadlines::COSTLY_WAY_OUT, spot.file, spot.span, message);
+        out.push(
+            diagnostic
+                .expected("`end`, `fail`, or a state that asks or waits before anything more is spent")
+                .hint("what is too dear is never begun, so the run would go round here until it is blocked"),
+        );
+    }
     for (at, limit) in flow.limits.iter().enumerate() {
         let (Measure::Cost, Expr::Lit(Literal::Decimal(written))) = (limit.measure, &limit.max) else {
             continue;
@@ -46,6 +61,42 @@ pub(super) fn check(of: &Analysed<'_>, ix: FlowIx, out: &mut Vec<Diagnostic>) {
             let diagnostic = Diagnostic::warning(deadlines::WAY_ABOVE_CAP, spot.file, spot.span, message);
             out.push(diagnostic.hint(format!("the way is {}", names.join(" -> "))));
         }
+    }
+}
+
+/// Which flows may cost something, with all that they run.
+pub(super) fn costly(program: &Program) -> Vec<bool> {
+    let callers = super::callers(program);
+    let mut costly = vec![false; program.flows.len()];
+    let own = |flow: &Flow| flow.states.iter().any(|state| may_cost(program, &[], &state.effect));
+    let mut pending: Vec<usize> =
+        program.flows.iter().enumerate().filter(|(_, flow)| own(flow)).map(|(at, _)| at).collect();
+    while let Some(at) = pending.pop() {
+        if !costly[at] {
+            costly[at] = true;
+            pending.extend(&callers[at]);
+        }
+    }
+    costly
+}
+
+/// Whether an effect may open an activity that says what it costs; `costly` says of each flow whether it may, of those that are known.
+pub(super) fn may_cost(program: &Program, costly: &[bool], effect: &Effect) -> bool {
+    let body = |body: &EachBody| may_cost(program, costly, &crate::check::outcomes::as_effect(body));
+    match effect {
+        Effect::Do(activity, ..) => {
+            let costs = program.activities[activity.at()].costs.as_deref();
+            costs.and_then(units).is_some_and(|cost| cost > 0)
+        }
+        Effect::Run(flow, ..) => costly.get(flow.at()).copied().unwrap_or(false),
+        Effect::Each(each) => body(&each.body),
+        Effect::Parallel(parallel) => parallel.regions.iter().any(|region| body(&region.body)),
+        Effect::Wait
+        | Effect::Await(_)
+        | Effect::Ask(_)
+        | Effect::Spawn(_)
+        | Effect::Choose(_)
+        | Effect::Match(..) => false,
     }
 }
 
@@ -93,8 +144,7 @@ impl Analysed<'_> {
         let states = self.flow(ix).states.iter();
         let costs: Vec<i128> = states.map(|state| self.cost_of(&state.effect, around)).collect();
         around.pop();
-        let graph: Graph<'_> = self.graph(ix);
-        graph.dearest_way(&costs)
+        self.graph(ix).dearest_way(&costs)
     }
 
     fn cost_of(&self, effect: &Effect, around: &mut Vec<FlowIx>) -> i128 {

@@ -50,7 +50,7 @@ fn report_all(outers: Vec<Outer>, out: &mut Vec<Diagnostic>) {
         };
         let message =
             format!("`{clause} {}` is over before {what} may end, after {}", shown(ms), shown(needed));
-        let diagnostic = Diagnostic::warning(deadlines::NOT_NESTED, spot.file, spot.span, message)
+        let diagnostic = Diagnostic::error(deadlines::NOT_NESTED, spot.file, spot.span, message)
             .expected(format!("at least `{clause} {}`, or a shorter deadline inside", shown(needed)));
         out.push(match inner.filter(|inner| inner.file == spot.file) {
             Some(inner) => diagnostic.related(inner.span, "this may take longer"),

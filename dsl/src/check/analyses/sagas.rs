@@ -15,17 +15,17 @@ pub(super) fn check(of: &Analysed<'_>, ix: FlowIx, out: &mut Vec<Diagnostic>) {
     if !flow.saga {
         return;
     }
-    let graph = of.graph(ix);
+    let may_be_undone = of.graph(ix).may_be_undone();
     for (at, state) in flow.states.iter().enumerate() {
         let state_ix = super::state_ix(at);
         let Some(activity) = of.left_behind(&state.effect, &mut vec![ix]) else { continue };
-        if !graph.may_fail_after(state_ix) {
+        if !may_be_undone[at] {
             continue;
         }
         let name = &of.program.activities[activity.at()].name;
         let spot = of.spot(ix, Some(state_ix), &Part::Effect);
         let message = format!("nothing undoes `{name}`, and `{}` may fail after it", flow.name);
-        let diagnostic = Diagnostic::warning(effects::NO_UNDO, spot.file, spot.span, message);
+        let diagnostic = Diagnostic::error(effects::NO_UNDO, spot.file, spot.span, message);
         out.push(
             diagnostic
                 .expected(format!("`undo f` on `{name}`, or nothing behind it that leads to `fail`"))

@@ -8,10 +8,17 @@ use std::collections::BTreeSet;
 use super::Analysed;
 use crate::check::tables::Layer;
 use crate::diag::catalogue::names;
-use crate::diag::{Diagnostic, FileId, TextSpan};
+use crate::diag::{Diagnostic, FileId};
 use crate::machine::FlowIx;
 use crate::syntax::ast::{self, AstNode as _};
 use crate::syntax::kind::{SyntaxKind, SyntaxNode};
+
+/// What helps against a name that nobody sees from outside.
+const RENAME: &str = "take it out, or begin its name with `_`";
+/// The input of a run names its parameters.
+const FLOW_PARAM: &str = "take it out, or begin its name with `_`, in the inputs of its runs too";
+/// Names of messages begin with a capital.
+const MESSAGE: &str = "take it out, or add an arrow `on` it";
 
 /// Reports what a flow declares and never reads.
 pub(super) fn flow(of: &Analysed<'_>, ix: FlowIx, out: &mut Vec<Diagnostic>) {
@@ -22,19 +29,19 @@ pub(super) fn flow(of: &Analysed<'_>, ix: FlowIx, out: &mut Vec<Diagnostic>) {
     let mut unused = Unused { file: *file, out };
     let all = reads(text.syntax());
     for data in text.data().filter_map(|data| data.name()) {
-        unused.name(&all, &data, "data", "nothing reads");
+        unused.name(&all, &data, "reads the data", RENAME);
     }
     for param in text.params().filter_map(|param| param.name()) {
-        unused.name(&all, &param, "parameter", "nothing reads");
+        unused.name(&all, &param, "reads the parameter", FLOW_PARAM);
     }
     let taken = words(text.syntax(), SyntaxKind::NameRef);
     for message in text.messages().filter_map(|message| message.name()) {
-        unused.name(&taken, &message, "message", "nothing takes");
+        unused.name(&taken, &message, "takes the message", MESSAGE);
     }
     for state in text.states() {
         let own = reads(state.syntax());
         for param in state.params().filter_map(|param| param.name()) {
-            unused.name(&own, &param, "parameter", "nothing reads");
+            unused.name(&own, &param, "reads the parameter", RENAME);
         }
         unused.bindings(&own, state.syntax());
     }
@@ -52,7 +59,7 @@ pub(super) fn functions(of: &Analysed<'_>, out: &mut Vec<Diagnostic>) {
         let mut unused = Unused { file: *file, out };
         let own = reads(text.syntax());
         for param in text.params().filter_map(|param| param.name()) {
-            unused.name(&own, &param, "parameter", "nothing reads");
+            unused.name(&own, &param, "reads the parameter", RENAME);
         }
         unused.bindings(&own, text.syntax());
     }
@@ -64,17 +71,15 @@ struct Unused<'o> {
 }
 
 impl Unused<'_> {
-    fn name(&mut self, read: &BTreeSet<String>, name: &ast::Name, kind: &str, nothing: &str) {
-        self.report(read, &name.text(), name.span(), kind, nothing);
-    }
-
-    fn report(&mut self, read: &BTreeSet<String>, word: &str, span: TextSpan, kind: &str, nothing: &str) {
-        if word.starts_with('_') || read.contains(word) {
+    /// Reports a name that is not among those that are `read`; `idle` says what it is, `advice` what to do.
+    fn name(&mut self, read: &BTreeSet<String>, name: &ast::Name, idle: &str, advice: &str) {
+        let word = name.text();
+        if word.starts_with('_') || read.contains(&word) {
             return;
         }
-        let message = format!("{nothing} the {kind} `{word}`");
-        let diagnostic = Diagnostic::warning(names::UNUSED, self.file, span, message);
-        self.out.push(diagnostic.hint("take it out, or begin its name with `_`"));
+        let message = format!("nothing {idle} `{word}`");
+        let diagnostic = Diagnostic::warning(names::UNUSED, self.file, name.span(), message);
+        self.out.push(diagnostic.hint(advice));
     }
 
     /// The variables that arrows, effects, patterns and loops bring into sight.
@@ -94,7 +99,14 @@ impl Unused<'_> {
             .filter(|node| owners.contains(&node.kind()) && !of_member(node) && !of_cond(node));
         for owner in owners {
             for name in owner.children().filter_map(ast::Name::cast) {
-                self.name(read, &name, "variable", "nothing reads");
+                let field = ast::FieldBind::cast(owner.clone()).and_then(|bind| bind.field());
+                let advice = match field {
+                    Some((field, span)) if span == name.span() => {
+                        format!("take it out, or bind the field to a name of its own: `{field}: _{field}`")
+                    }
+                    Some(_) | None => RENAME.to_owned(),
+                };
+                self.name(read, &name, "reads the variable", &advice);
             }
         }
     }

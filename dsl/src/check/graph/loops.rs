@@ -3,7 +3,10 @@
 //! Invariant: an edge is taken out of a loop only if a limit surely bounds how often it is taken, so what is left over may go on
 //! for ever; what is bounded in another way than by one limit at a time is reported too.
 
-use super::{Edge, Graph, To, to_ix};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Edge, Graph, To, forwards, to_ix};
 use crate::machine::{DataIx, Measure, StateIx};
 
 /// States that may go round for ever within one moment.
@@ -18,19 +21,42 @@ pub(crate) struct IdleCycle {
 impl IdleCycle {
     /// Whether the state is one of them.
     pub(crate) fn holds(&self, state: StateIx) -> bool {
-        self.states.contains(&state.at())
+        self.states.binary_search(&state.at()).is_ok()
     }
 
     fn has(&self, edge: &Edge) -> bool {
-        let into = |to: To| matches!(to, To::State(to) if self.states.contains(&to));
-        self.states.contains(&edge.from) && into(edge.to)
+        let inside = |state: usize| self.states.binary_search(&state).is_ok();
+        inside(edge.from) && edge.to.state().is_some_and(inside)
     }
 }
 
 impl Graph<'_> {
     /// Returns the groups of states that can go round for ever within one moment.
     pub(crate) fn idle_cycles(&self) -> Vec<IdleCycle> {
-        let mut edges = self.idle_edges();
+        self.without_end(self.idle_edges())
+    }
+
+    /// Returns the limits on cost whose way out leads, without moving on, to something that costs, which breaks them again; each
+    /// with a way round that begins where the limit leads.
+    pub(crate) fn broken_for_ever(&self) -> Vec<(usize, IdleCycle)> {
+        let edges: Vec<&Edge> = self.edges.iter().filter(|edge| !edge.moves_on).collect();
+        let mut found: Vec<(usize, IdleCycle)> = Vec::new();
+        for cycle in self.without_end(edges) {
+            for edge in self.edges.iter().filter(|edge| edge.no_room && cycle.has(edge)) {
+                let (Some(limit), Some(first)) = (edge.broken, edge.to.state()) else { continue };
+                if found.iter().any(|(known, _)| *known == limit) {
+                    continue;
+                }
+                let edges: Vec<&Edge> = self.edges.iter().filter(|edge| !edge.moves_on).collect();
+                let path = way_round(first, &cycle.states, &edges);
+                found.push((limit, IdleCycle { states: cycle.states.clone(), path }));
+            }
+        }
+        found
+    }
+
+    /// The cycles of these edges that no limit ends.
+    fn without_end<'g>(&'g self, mut edges: Vec<&'g Edge>) -> Vec<IdleCycle> {
         loop {
             let cycles = self.cycles(&edges);
             let before = edges.len();
@@ -47,6 +73,12 @@ impl Graph<'_> {
         }
     }
 
+    fn marked(&self, states: &[usize]) -> Vec<bool> {
+        let mut marks = vec![false; self.flow.states.len()];
+        states.iter().for_each(|state| marks[*state] = true);
+        marks
+    }
+
     /// A state of a cycle that sets the count of another one back: what to look at first.
     fn set_back_at(&self, cycle: &[usize]) -> Option<usize> {
         self.flow.limits.iter().find_map(|limit| match limit.measure {
@@ -58,17 +90,19 @@ impl Graph<'_> {
     }
 
     fn idle_edges(&self) -> Vec<&Edge> {
-        self.edges.iter().filter(|edge| !edge.moves_on).collect()
+        self.edges.iter().filter(|edge| !edge.moves_on && !edge.no_room).collect()
     }
 
     /// Takes out the edges of a cycle that a limit bounds. The way out of a broken limit is not measured; what it raises is seen by
     /// the next arrow, and only by limits that stand before the broken one, which wins otherwise.
     fn drop_counted(&self, cycle: &[usize], edges: &mut Vec<&Edge>) {
-        let inside = |edge: &Edge| {
-            cycle.contains(&edge.from) && matches!(edge.to, To::State(to) if cycle.contains(&to))
-        };
+        let holds = self.marked(cycle);
+        let inside = |edge: &Edge| holds[edge.from] && edge.to.state().is_some_and(|to| holds[to]);
         for (at, limit) in self.flow.limits.iter().enumerate() {
-            let measured = |edge: &Edge| inside(edge) && edge.broken.is_none_or(|by| at < by);
+            let measured =
+                |edge: &Edge| inside(edge) && !edge.no_room && edge.broken.is_none_or(|by| at < by);
+            // What stays sets too.
+            let sets = |edge: &Edge| inside(edge) || (edge.to == To::Stay && holds[edge.from]);
             match limit.measure {
                 // Only a cycle that never enters the state that sets the count back raises it without end.
                 Measure::Visits(of, since)
@@ -78,7 +112,7 @@ impl Graph<'_> {
                     edges.retain(|edge| !(measured(edge) && edge.to == To::State(of.at())));
                 }
                 Measure::Data(data)
-                    if !edges.iter().any(|edge| inside(edge) && edge.changes.contains(&data)) =>
+                    if !edges.iter().any(|edge| sets(edge) && edge.changes.contains(&data)) =>
                 {
                     edges.retain(|edge| !(measured(edge) && edge.raises.contains(&data)));
                 }
@@ -109,7 +143,8 @@ impl Graph<'_> {
             if cycle.iter().any(|state| by_arrows[*state] || !at_all[*state]) {
                 continue;
             }
-            let leaving = self.edges.iter().filter(|edge| cycle.contains(&edge.from));
+            let inside = self.marked(&cycle);
+            let leaving = self.edges.iter().filter(|edge| inside[edge.from]);
             let limit = leaving.filter_map(|edge| edge.broken).find(|limit| {
                 matches!(self.flow.limits[*limit].measure, Measure::Visits(..) | Measure::Data(_))
             });
@@ -119,28 +154,31 @@ impl Graph<'_> {
     }
 }
 
-/// One of the shortest ways from `first` round to itself.
+/// One of the shortest ways from `first` round to itself; of those that are as short the one that the text names first.
 fn way_round(first: usize, states: &[usize], edges: &[&Edge]) -> Vec<StateIx> {
-    let mut ways: Vec<Vec<usize>> = vec![vec![first]];
-    let mut next = 0;
-    while let Some(way) = ways.get(next).cloned() {
-        next += 1;
-        let here = way[way.len() - 1];
-        let mut onward: Vec<usize> = edges
-            .iter()
-            .filter(|edge| edge.from == here)
-            .filter_map(|edge| match edge.to {
-                To::State(to) if states.contains(&to) => Some(to),
-                To::State(_) | To::End | To::Fail => None,
-            })
-            .collect();
-        onward.sort_unstable();
-        if onward.contains(&first) {
-            return way.into_iter().map(to_ix).collect();
+    let mut onward: BTreeMap<usize, Vec<usize>> = states.iter().map(|state| (*state, Vec::new())).collect();
+    for (from, to) in edges.iter().filter_map(|edge| forwards(edge)) {
+        if states.binary_search(&to).is_ok()
+            && let Some(next) = onward.get_mut(&from)
+        {
+            next.push(to);
         }
-        for to in onward {
-            if !ways.iter().any(|way| way.contains(&to)) {
-                ways.push(way.iter().copied().chain([to]).collect());
+    }
+    onward.values_mut().for_each(|next| next.sort_unstable());
+    // From where each state was reached first.
+    let mut before: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut pending = VecDeque::from([first]);
+    while let Some(here) = pending.pop_front() {
+        for to in onward.get(&here).into_iter().flatten().copied() {
+            if to == first {
+                let back = |state: &usize| (*state != first).then(|| before.get(state).copied()).flatten();
+                let mut way: Vec<usize> = std::iter::successors(Some(here), back).collect();
+                way.reverse();
+                return way.into_iter().map(to_ix).collect();
+            }
+            if let Entry::Vacant(entry) = before.entry(to) {
+                entry.insert(here);
+                pending.push_back(to);
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: of two ways that cost the same the one that the text names first is returned.
 
-use super::{Graph, To, to_ix};
+use super::{Graph, to_ix};
 use crate::machine::StateIx;
 
 /// What one way costs, and the states that cost something on it.
@@ -18,56 +18,60 @@ impl Graph<'_> {
         for cycle in self.cycles(&all) {
             cycle.iter().for_each(|state| group_of[*state] = cycle[0]);
         }
-        let mut known: Vec<Option<Way>> = vec![None; count];
         let start = group_of.get(self.flow.start.state.at()).copied();
-        start.map_or((0, Vec::new()), |start| self.way_from(start, costs, &group_of, &mut known))
+        start.map_or((0, Vec::new()), |start| self.way_from(start, costs, &group_of))
     }
 
-    fn way_from(&self, first: usize, costs: &[i128], group_of: &[usize], known: &mut [Option<Way>]) -> Way {
+    fn way_from(&self, first: usize, costs: &[i128], group_of: &[usize]) -> Way {
+        let (members, following) = (members(group_of), self.following(group_of));
+        // The most that a way from a group costs, and the group that it goes on with.
+        let mut known: Vec<Option<(i128, Option<usize>)>> = vec![None; group_of.len()];
+        let dearest = |group: usize| {
+            let own = members[group].iter().copied();
+            own.fold(group, |best, state| if costs[state] > costs[best] { state } else { best })
+        };
         // Groups have no cycles among them: a group is done when all that follow it are.
         let mut pending = vec![first];
         while let Some(group) = pending.last().copied() {
-            let following = self.following(group, group_of);
-            let open: Vec<usize> = following.iter().copied().filter(|next| known[*next].is_none()).collect();
-            if !open.is_empty() {
-                pending.extend(open);
+            let before = pending.len();
+            pending.extend(following[group].iter().copied().filter(|next| known[*next].is_none()));
+            if pending.len() > before {
                 continue;
             }
             pending.pop();
-            if known[group].is_some() {
-                continue;
-            }
-            let own = (0..costs.len()).filter(|state| group_of[*state] == group);
-            let dearest =
-                own.fold(group, |best, state| if costs[state] > costs[best] { state } else { best });
-            let mut rest: Way = (0, Vec::new());
-            for next in following {
-                if let Some(way) = &known[next]
-                    && way.0 > rest.0
-                {
-                    rest = way.clone();
+            let mut rest = (0, None);
+            for next in &following[group] {
+                if let Some((cost, _)) = known[*next].filter(|(cost, _)| *cost > rest.0) {
+                    rest = (cost, Some(*next));
                 }
             }
-            let mut states = Vec::new();
-            states.extend((costs[dearest] > 0).then_some(to_ix(dearest)));
-            states.extend(rest.1);
-            known[group] = Some((rest.0.saturating_add(costs[dearest]), states));
+            known[group] = Some((rest.0.saturating_add(costs[dearest(group)]), rest.1));
         }
-        known[first].clone().unwrap_or_default()
+        let cost = known[first].map_or(0, |(cost, _)| cost);
+        let way = std::iter::successors(Some(first), |group| known[*group].and_then(|(_, next)| next));
+        (cost, way.map(dearest).filter(|state| costs[*state] > 0).map(to_ix).collect())
     }
 
-    /// The groups that a group leads to, in order.
-    fn following(&self, group: usize, group_of: &[usize]) -> Vec<usize> {
-        let edges = self.edges.iter().filter(|edge| group_of[edge.from] == group);
-        let mut all: Vec<usize> = edges
-            .filter_map(|edge| match edge.to {
-                To::State(to) => Some(group_of[to]),
-                To::End | To::Fail => None,
-            })
-            .filter(|to| *to != group)
-            .collect();
-        all.sort_unstable();
-        all.dedup();
+    /// The groups that each group leads to, in order.
+    fn following(&self, group_of: &[usize]) -> Vec<Vec<usize>> {
+        let mut all = vec![Vec::new(); group_of.len()];
+        for edge in &self.edges {
+            let (from, to) = (group_of[edge.from], edge.to.state().map(|to| group_of[to]));
+            all[from].extend(to.filter(|to| *to != from));
+        }
+        for next in &mut all {
+            next.sort_unstable();
+            next.dedup();
+        }
         all
     }
+}
+
+/// The states of each group, in order.
+fn members(group_of: &[usize]) -> Vec<Vec<usize>> {
+    let mut all = vec![Vec::new(); group_of.len()];
+    for (state, group) in group_of.iter().enumerate() {
+        all[*group].push(state);
+    }
+    all
 }

@@ -22,6 +22,8 @@ pub const NOT_NESTED: Code = Code(606);
 pub const ABOVE_CAP: Code = Code(607);
 /// A way through a flow that costs more than the flow may spend.
 pub const WAY_ABOVE_CAP: Code = Code(608);
+/// A limit on cost whose way out costs something.
+pub const COSTLY_WAY_OUT: Code = Code(609);
 
 /// What the codes mean.
 pub const ENTRIES: &[Entry] = &[
@@ -53,7 +55,7 @@ pub const ENTRIES: &[Entry] = &[
     Entry {
         code: NOT_NESTED,
         title: "deadlines do not nest",
-        explanation: "A deadline around something that may take longer cuts it off. If that is meant, a shorter deadline inside says so. `within` of `run`, `each` and `parallel`, `limit age` and `on cancel within` should be at least as long as each deadline inside: `in all` (or `within`) of an activity, `within` of a question or of another flow. Literals are compared; `within forever` takes the bound that is around it.",
+        explanation: "A deadline around something that may take longer cuts it off. If that is meant, a shorter deadline inside says so. `within` of `run`, `each` and `parallel`, `limit age` and `on cancel within` are at least as long as each deadline inside: `in all` (or `within`) of an activity, `within` of a question or of another flow. Literals are compared; `within forever` takes the bound that is around it.",
     },
     Entry {
         code: ABOVE_CAP,
@@ -64,5 +66,10 @@ pub const ENTRIES: &[Entry] = &[
         code: WAY_ABOVE_CAP,
         title: "one way costs more than the cap",
         explanation: "If everything on one way from the start to an end costs the most that it may, `limit cost` is broken before the end, although nothing is done twice. Raise the cap, or lower `costs <=`.",
+    },
+    Entry {
+        code: COSTLY_WAY_OUT,
+        title: "way out that costs",
+        explanation: "An activity that does not fit into what `limit cost` leaves is never begun: the way after `else` is taken instead. If that way leads, without a message, an answer or a passing of time, to something that costs, the limit is broken again and again. Lead it to an end, or ask somebody first. A cap that arrows raise (a `data` field) is not looked at.",
     },
 ];

@@ -72,7 +72,7 @@ pub const ENTRIES: &[Entry] = &[
     Entry {
         code: NO_UNDO,
         title: "step that nothing undoes",
-        explanation: "A saga that fails undoes what it did, so a step that changes something should have `undo f` if the flow may still fail after it, or be left by a broken limit. Put what cannot be undone last.",
+        explanation: "A saga that fails undoes what it did, so a step that changes something has `undo f` if the flow may still fail after it, or be left by a broken limit. Put what cannot be undone last.",
     },
     Entry {
         code: TOOL_ARGUMENTS,

@@ -20,11 +20,12 @@ impl Parser<'_> {
     /// `arrow ::= "on" outcomes guard? acts (goal | arms) | ("after" | "at" | "every") expr acts goal`
     pub(super) fn arrow(&mut self) {
         if !self.at_word("on") {
+            let after = if self.at_word("every") { After::Every } else { After::Arrow };
             return self.node(SyntaxKind::TimerArrow, |p| {
                 p.bump();
                 p.expr();
                 p.acts();
-                p.goal(After::Arrow);
+                p.goal(after);
             });
         }
         self.node(SyntaxKind::OnArrow, |p| {

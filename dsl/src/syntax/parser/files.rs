@@ -146,10 +146,14 @@ impl Parser<'_> {
     /// The word that begins a declaration if the one here is a slip of it: a line such as `ctivity a(…`.
     pub(super) fn misspelt_decl(&self) -> Option<&'static str> {
         let has_body = matches!(self.nth(2), SyntaxKind::LParen | SyntaxKind::LBrace | SyntaxKind::Eq);
+        if self.nth(1) == SyntaxKind::Int {
+            return self.slip_of(&["edition"]).filter(|_| !self.at_decl());
+        }
         if !has_body || self.at_decl() || self.at_item() {
             return None;
         }
         match self.nth(1) {
+            SyntaxKind::Lower if self.at(SyntaxKind::Upper) => self.slip_of(&["activity", "fn"]),
             SyntaxKind::Lower => self.slip_of(&["activity"]),
             SyntaxKind::Upper => self.slip_of(&["type", "error", "retry", "flow", "migrate"]),
             _ => None,
@@ -158,17 +162,30 @@ impl Parser<'_> {
 
     /// The word of `words` that the one at the beginning of this line is a slip of.
     pub(super) fn slip_of(&self, words: &[&'static str]) -> Option<&'static str> {
-        if !self.at(SyntaxKind::Lower) || !self.at_line_start() || words.contains(&self.nth_text(0)) {
+        let written = self.nth_text(0);
+        if !self.at_line_start() || words.contains(&written) {
             return None;
         }
-        let found = closest(self.nth_text(0), words.iter().copied())?;
-        words.iter().copied().find(|word| *word == found)
+        match self.kind() {
+            SyntaxKind::Lower => {
+                let found = closest(written, words.iter().copied())?;
+                words.iter().copied().find(|word| *word == found)
+            }
+            SyntaxKind::Upper => words.iter().copied().find(|word| word.eq_ignore_ascii_case(written)),
+            _ => None,
+        }
     }
 
     /// Reports a word that is a slip of another; it is then read as that one.
     pub(super) fn misspelt(&mut self, word: &str) {
         let span = self.span();
-        let message = format!("`{}` begins nothing; did you mean `{word}`?", self.nth_text(0));
+        let written = self.nth_text(0);
+        if written.eq_ignore_ascii_case(word) {
+            let message = format!("`{word}` is written in lower case");
+            let diagnostic = self.error(code::UNEXPECTED, span, message).expected(format!("`{word}`"));
+            return self.report(diagnostic.fix(span, word));
+        }
+        let message = format!("`{written}` begins nothing; did you mean `{word}`?");
         let diagnostic = self.error(code::UNEXPECTED, span, message).expected(format!("`{word}`"));
         self.report(diagnostic.unsure_fix(span, word));
     }

@@ -14,6 +14,8 @@ use crate::syntax::kind::SyntaxKind;
 pub(super) enum After {
     /// An arrow, a limit, the last branch: an arrow or an item follows.
     Arrow,
+    /// An arrow that is taken again and again: it hardly leads away.
+    Every,
     /// A branch of `choose`: `if` or `else` follows.
     Branch,
     /// An arm: a pattern follows.
@@ -24,14 +26,14 @@ impl Parser<'_> {
     /// `goal ::= "->" (place | "stay" | "end" expr? | "fail" expr)`
     pub(super) fn goal(&mut self, after: After) {
         self.node(SyntaxKind::Goal, |p| {
-            if p.goal_arrow() {
+            if p.goal_arrow(after) {
                 p.target(after);
             }
         });
     }
 
     /// Takes the arrow, or says what is wrong with it; whether a target follows.
-    fn goal_arrow(&mut self) -> bool {
+    fn goal_arrow(&mut self, after: After) -> bool {
         if self.eat(SyntaxKind::Arrow) {
             return true;
         }
@@ -49,11 +51,11 @@ impl Parser<'_> {
             self.report(diagnostic.fix(before, "-> "));
             return true;
         }
-        self.missing_goal();
+        self.missing_goal(after);
         false
     }
 
-    fn missing_goal(&mut self) {
+    fn missing_goal(&mut self, after: After) {
         // What stands on the same line is in the way; a goal may still follow it.
         let in_the_way = !self.at_line_start() && !self.kind().is_closer() && !self.at_end();
         if in_the_way && self.goal_follows_on_line() {
@@ -71,7 +73,10 @@ impl Parser<'_> {
         let end = TextSpan::empty(self.previous_end());
         let diagnostic = self.error(code::MISSING_GOAL, end, "this arrow does not say where it goes");
         let diagnostic = diagnostic.expected("`-> State(…)`, `-> stay`, `-> end v` or `-> fail E`");
-        self.report(diagnostic.unsure_fix(end, " -> stay"));
+        self.report(match after {
+            After::Every => diagnostic.fix(end, " -> stay"),
+            After::Arrow | After::Branch | After::Arm => diagnostic.unsure_fix(end, " -> stay"),
+        });
     }
 
     /// Whether `->` stands later on this line, before anything that begins another arrow.
@@ -119,7 +124,7 @@ impl Parser<'_> {
         let ends_here = match after {
             After::Branch => self.at_word("if"),
             After::Arm => self.at_arm(),
-            After::Arrow => self.at_item() || self.at_decl() || self.at_test_step(),
+            After::Arrow | After::Every => self.at_item() || self.at_decl() || self.at_test_step(),
         };
         !ends_here && self.at_expr()
     }

@@ -31,8 +31,20 @@ pub(crate) struct Arguments {
 pub(crate) fn check(context: Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
     let (mut errors, mut all, mut flows, mut changes) = (0, Vec::new(), Vec::new(), Vec::new());
     let told = if context.json { Told::Nothing } else { Told::All };
+    let mut unreadable = Vec::new();
     for path in &arguments.files {
-        let mut file = FlowFile::read(path)?;
+        // What cannot be read does not keep the others from being checked.
+        let mut file = match FlowFile::read(path) {
+            Ok(file) => file,
+            Err(failure) => {
+                errors += 1;
+                match context.json {
+                    true => unreadable.extend(failure.error().cloned()),
+                    false => drop(failure.report(false)),
+                }
+                continue;
+            }
+        };
         if arguments.fix {
             for change in mend(path, &mut file)? {
                 match context.json {
@@ -56,6 +68,9 @@ pub(crate) fn check(context: Context<'_>, arguments: &Arguments) -> Result<Exit,
     }
     if context.json {
         let mut report = json!({ "ok": errors == 0, "diagnostics": all, "flows": flows });
+        if !unreadable.is_empty() {
+            report["errors"] = json!(unreadable);
+        }
         if arguments.fix {
             report["changes"] = Value::from(changes);
         }

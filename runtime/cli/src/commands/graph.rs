@@ -1,7 +1,9 @@
 //! `outlast graph`: a flow as a diagram on stdout.
 
+use clap::ValueEnum as _;
 use outlast_dsl::graph::{Format, Live, render};
 use outlast_protocol::run::RunView;
+use serde_json::json;
 
 use super::Context;
 use crate::failure::{Exit, Failure};
@@ -43,6 +45,12 @@ pub(crate) async fn graph(context: Context<'_>, arguments: &Arguments) -> Result
         Some(run) => {
             let (view, live) = live(context, run).await?;
             let chosen = named.or_flow(&view.flow).choose()?;
+            if chosen.flow.name != view.flow {
+                let message = format!("run {run} is of flow {}, not of {}", view.flow, chosen.flow.name);
+                let hint =
+                    format!("name the file that has it: `outlast graph FILE:{} --run {run}`", view.flow);
+                return Err(Failure::usage(message).hint(hint));
+            }
             if chosen.flow.machine.hash().0 != view.machine {
                 out::say(&format!(
                     "run {run} is of another version of {}: only what both have is marked",
@@ -58,7 +66,19 @@ pub(crate) async fn graph(context: Context<'_>, arguments: &Arguments) -> Result
         As::Svg => Format::Svg,
         As::Dot => Format::Dot,
     };
-    out::result(render(&chosen.flow.machine, format, live.as_ref()).trim_end_matches('\n'))?;
+    let diagram = render(&chosen.flow.machine, format, live.as_ref());
+    if context.json {
+        out::json(&json!({
+            "flow": chosen.flow.name,
+            "version": chosen.flow.version,
+            "file": chosen.file.name,
+            "run": arguments.run,
+            "format": arguments.format.to_possible_value().map(|value| value.get_name().to_owned()),
+            "diagram": diagram,
+        }))?;
+    } else {
+        out::result(diagram.trim_end_matches('\n'))?;
+    }
     Ok(Exit::Done)
 }
 
