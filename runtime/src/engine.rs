@@ -23,8 +23,10 @@ mod opening;
 mod options;
 mod outbox;
 mod parcel;
+mod quarantine;
 mod runs;
 mod schedules;
+mod seal;
 mod session;
 mod shard;
 mod timers;
@@ -57,6 +59,7 @@ use core::Core;
 use dispatch::Dispatch;
 use flows::Flows;
 use message::Message;
+use quarantine::{Desk, Quarantine};
 use schedules::Schedules;
 use shard::Shard;
 
@@ -99,17 +102,22 @@ impl Engine {
     /// [`Code::Internal`] if the store cannot be read or written, [`Code::NotReady`] if the wall clock is far behind it.
     pub async fn open(store: Arc<dyn Store>, options: Options) -> Result<Engine, ApiError> {
         let random = Arc::new(Random::new(options.seed));
-        let opening = opening::read_aside(Arc::clone(&store), Arc::clone(&random)).await?;
+        let mut opening = opening::read_aside(Arc::clone(&store), Arc::clone(&random)).await?;
+        let shards = options.shards.max(1);
+        let (desks, crashes) = Desk::all(options.desk.as_deref(), shards);
+        let (quarantine, put) = Quarantine::open(&*store, &crashes)?;
+        opening.puts.extend(put);
         let opened_at = opening::set_clock(&options, opening.newest)?;
         let (committer, thread) = Committer::start(Arc::clone(&store))
             .map_err(|e| ApiError::new(Code::Internal, format!("no thread for the committer: {e}")))?;
-        committer.put(opening.puts).await.map_err(|refused| errors::refused(&refused))?;
+        let owed = opening::keep(&committer, &opening).await?;
         let adoption = Adoption::new(opening.sessions.clone(), opened_at.plus(options.adopt_within_ms));
         let (post, letters) = Post::new();
         let ctx = Arc::new(Context {
             clock: Arc::clone(&options.clock),
             dispatch: Dispatch::new(options.lease_ms, adoption),
             committer: committer.clone(),
+            quarantine,
             post,
             flows: Flows::open(Arc::clone(&store))?,
             key: opening.key,
@@ -119,14 +127,13 @@ impl Engine {
             random,
             store,
         });
-        let shards = options.shards.max(1);
         let (senders, receivers): (Vec<_>, Vec<_>) =
             (0..shards).map(|_| mpsc::channel(limits::SHARD_MESSAGES)).unzip();
-        let core = Arc::new(Core::new(Arc::clone(&ctx), Shards::new(senders), &opening.sessions));
+        let core = Arc::new(Core::new(Arc::clone(&ctx), Shards::new(senders), &opening.sessions, owed));
         let mut tasks = JoinSet::new();
         let live_max = options.live_runs_max.div_ceil(shards);
-        for (number, messages) in receivers.into_iter().enumerate() {
-            tasks.spawn(Shard::new(Arc::clone(&ctx), (number, shards), live_max, messages).run());
+        for ((number, messages), desk) in receivers.into_iter().enumerate().zip(desks) {
+            tasks.spawn(Shard::new(Arc::clone(&ctx), (number, shards), live_max, desk, messages).run());
         }
         tasks.spawn(Arc::clone(&core).carry(letters));
         tasks.spawn(Arc::clone(&core).watch_deadlines());
@@ -142,6 +149,12 @@ impl Engine {
     #[must_use]
     pub fn profiles_wanted(&self) -> tokio::sync::watch::Receiver<BTreeSet<(String, String)>> {
         self.core.ctx.dispatch.wanted()
+    }
+
+    /// Tells, by boot id, which workers are given up from now on: their leases ended, whether their processes live or not.
+    #[must_use]
+    pub fn given_up(&self) -> tokio::sync::broadcast::Receiver<String> {
+        self.core.given_up.subscribe()
     }
 
     /// Keeps an environment profile.
@@ -191,6 +204,7 @@ impl Engine {
             json!(failed.is_none() && !self.core.shards.all().iter().any(mpsc::Sender::is_closed));
         status["recovering"] = json!(*self.core.recovering.borrow());
         status["failed"] = json!(failed);
+        status["quarantined"] = json!(ctx.quarantine.runs());
         status["epoch"] = json!(ctx.epoch);
         status["shards"] = json!(self.core.shards.all().len());
         status

@@ -263,3 +263,12 @@ pub const SCHEDULE_NEXT: usize = 5;
 
 /// Questions about schedules that wait.
 pub const SCHEDULE_ASKS: usize = 64;
+
+/// Workers given up that a supervisor may have yet to hear of: more than it keeps.
+pub const GIVEN_UP_KEPT: usize = 256;
+
+/// Processes that end in a row while they work on one run, before it is left alone.
+pub const CRASHES_MAX: u32 = 3;
+
+/// Bytes of a shard's place in the file that says what it works on: a count and a run id.
+pub const DESK_BYTES: usize = 160;

@@ -13,13 +13,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use outlast_kernel::Json;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
 
 use crate::engine::Engine;
 use crate::limits::{SUPERVISED_MAX, SUPERVISOR_LOOK_MS, WORKER_STOP_MS_MAX};
 use crate::profile::{Model, Profile};
 use backoff::Backoff;
-use process::{Process, Survivor};
+use process::{Process, Running, Survivor};
 
 /// How workers are started.
 #[derive(Clone, Debug)]
@@ -232,8 +234,13 @@ async fn keep(
     let mut backoff = Backoff::default();
     loop {
         let since = Instant::now();
+        // From before its start on, so that no word of it is missed.
+        let mut given_up = match &employer {
+            Employer::Engine(engine) => Some(engine.given_up()),
+            Employer::Driver(_) => None,
+        };
         let started = match survivor.take() {
-            Some(survivor) => Ok(process::Running::Survivor(survivor.process)),
+            Some(survivor) => Ok(Running::Survivor(survivor.process)),
             None => match employer.directory(&post) {
                 Some(directory) => process::start(&setup, &post.0, post.1, &directory),
                 None => break,
@@ -243,7 +250,10 @@ async fn keep(
             Ok(running) => {
                 let process = running.process().clone();
                 staff.posts().insert(post.clone(), Some(process.clone()));
-                let how = running.ended().await;
+                let how = match &mut given_up {
+                    Some(given_up) => end_of(&process, running, given_up).await,
+                    None => running.ended().await,
+                };
                 staff.posts().insert(post.clone(), None);
                 tracing::warn!(pid = process.pid, kind = post.1.name(), "a worker ended: {how}");
                 if let Employer::Engine(engine) = &employer {
@@ -255,6 +265,24 @@ async fn keep(
         tokio::time::sleep(backoff.after_life_of(since.elapsed())).await;
     }
     staff.posts().remove(&post);
+}
+
+/// Waits for the end of a worker. One that was given up is stopped or stuck: it is ended, so that another one can take its post.
+async fn end_of(process: &Process, running: Running, given_up: &mut Receiver<String>) -> String {
+    let mut ended = std::pin::pin!(running.ended());
+    loop {
+        tokio::select! {
+            how = &mut ended => return how,
+            boot = given_up.recv() => match boot {
+                Ok(boot) if boot == process.boot => {
+                    tracing::warn!(pid = process.pid, "a worker gave no sign of life for a lease, and is ended");
+                    process.kill();
+                }
+                Ok(_) | Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return ended.await,
+            },
+        }
+    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Leaves a line.
 struct Ledger {
     name: &'static str,
+    /// What stands before the name in the line.
+    prefix: &'static str,
     directory: PathBuf,
 }
 
@@ -35,7 +37,7 @@ impl Activity for Ledger {
     }
 
     async fn run(&self, task: TaskContext) -> Result<Done, Failure> {
-        let name = task.text("name")?.to_owned();
+        let name = format!("{}{}", self.prefix, task.text("name")?);
         pass(&self.directory, &name, Gate::Before).await;
         write(&self.directory, &task, &name).map_err(|error| Failure::new("Ledger", error.to_string()))?;
         pass(&self.directory, &name, Gate::After).await;
@@ -89,13 +91,15 @@ async fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let directory = PathBuf::from(directory);
+    let ledger = |name, prefix| Ledger { name, prefix, directory: directory.clone() };
     let worker = Worker::builder(name)
         .connect(address)
         .queues(["test"])
         .concurrency(concurrency.parse().unwrap_or(1))
-        .activity(Ledger { name: "ledger", directory: directory.clone() })
-        .activity(Ledger { name: "repeatable", directory: directory.clone() })
-        .activity(Effect { directory });
+        .activity(ledger("ledger", ""))
+        .activity(ledger("repeatable", ""))
+        .activity(ledger("undo_repeatable", "undo-"))
+        .activity(Effect { directory: directory.clone() });
     let served = match worker.build() {
         Ok(worker) => worker.serve().await,
         Err(error) => Err(error),

@@ -142,7 +142,8 @@ pub struct Settle {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Release {
-    /// The held operation.
+    /// The held operation; empty for a run that is quarantined as a whole.
+    #[serde(default)]
     pub op: String,
 }
 

@@ -235,6 +235,10 @@ impl Thread {
                 tell_all(works, &Ok(()));
                 Ok(())
             }
+            // What stops a run needs less room than what comes with it.
+            Err(StoreError::Full { .. }) if works.len() > 1 => {
+                works.into_iter().try_for_each(|work| self.commit(vec![work]))
+            }
             Err(full @ StoreError::Full { .. }) => {
                 self.refuse(works, Refused::Full(full.to_string()));
                 Ok(())

@@ -13,6 +13,7 @@ use super::dispatch::Dispatch;
 use super::errors;
 use super::flows::Flows;
 use super::message::Message;
+use super::quarantine::Quarantine;
 use super::token::TokenKey;
 use outlast_protocol::ApiError;
 
@@ -22,6 +23,7 @@ pub(crate) struct Context {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) dispatch: Dispatch,
     pub(crate) committer: Committer,
+    pub(crate) quarantine: Quarantine,
     pub(crate) post: Post,
     pub(crate) flows: Flows,
     pub(crate) key: TokenKey,

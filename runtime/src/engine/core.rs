@@ -3,14 +3,14 @@
 //! Leaves decisions to the shards. Invariant: every task sits in the engine's `JoinSet` and ends with it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_kernel::event::LostWhy;
 use outlast_kernel::ids::RunId;
 use outlast_protocol::ApiError;
 use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Put, Table};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use super::adoption::Freed;
 use super::committer::{Refused, Work};
@@ -27,15 +27,26 @@ pub(crate) struct Core {
     pub(crate) shards: Shards,
     /// The session records that are durable, or on their way, by worker.
     records: Mutex<BTreeMap<String, Record>>,
+    /// What made this epoch and found no room: durable before the first worker is taken in.
+    owed: Mutex<Vec<Put>>,
     /// Whether runs of the last epoch are still being put back to work.
     pub(crate) recovering: watch::Sender<bool>,
+    /// Tells which workers were given up, by boot id.
+    pub(crate) given_up: broadcast::Sender<String>,
 }
 
 impl Core {
     /// Begins with the session records of the last epoch.
-    pub(crate) fn new(ctx: Arc<Context>, shards: Shards, records: &[Record]) -> Core {
+    pub(crate) fn new(ctx: Arc<Context>, shards: Shards, records: &[Record], owed: Vec<Put>) -> Core {
         let records = records.iter().map(|record| (record.worker.clone(), record.clone())).collect();
-        Core { ctx, shards, records: Mutex::new(records), recovering: watch::Sender::new(true) }
+        Core {
+            ctx,
+            shards,
+            records: Mutex::new(records),
+            owed: Mutex::new(owed),
+            recovering: watch::Sender::new(true),
+            given_up: broadcast::Sender::new(limits::GIVEN_UP_KEPT),
+        }
     }
 
     /// Asks a shard and waits for its answer.
@@ -60,7 +71,7 @@ impl Core {
         let done = {
             let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
             // A worker that comes back unchanged needs no write, and so no room on a full disk.
-            if records.get(&record.worker) == Some(record) {
+            if records.get(&record.worker) == Some(record) && self.owed().is_empty() {
                 return Ok(());
             }
             records.insert(record.worker.clone(), record.clone());
@@ -68,7 +79,9 @@ impl Core {
             self.queue_record(&record.worker, Some(value))
         };
         let kept = done.await.unwrap_or_else(|_| Err(Refused::Failed("the committer is gone".into())));
-        if kept.is_err() {
+        if kept.is_ok() {
+            self.owed().clear();
+        } else {
             let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
             if records.get(&record.worker) == Some(record) {
                 records.remove(&record.worker);
@@ -87,10 +100,15 @@ impl Core {
         }
     }
 
+    fn owed(&self) -> MutexGuard<'_, Vec<Put>> {
+        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn queue_record(&self, worker: &str, value: Option<Vec<u8>>) -> oneshot::Receiver<Result<(), Refused>> {
         let (done, result) = oneshot::channel();
-        let put = Put { table: Table::Session, key: worker.as_bytes().to_vec(), value };
-        self.ctx.committer.queue(Work::Puts { puts: vec![put], done });
+        let mut puts = self.owed().clone();
+        puts.push(Put { table: Table::Session, key: worker.as_bytes().to_vec(), value });
+        self.ctx.committer.queue(Work::Puts { puts, done });
         result
     }
 
@@ -98,6 +116,8 @@ impl Core {
     pub(crate) async fn follow(&self, due: Due) {
         for (worker, boot) in &due.ended {
             self.drop_record(worker, boot);
+            // Nobody may be there who wants to know.
+            let _ = self.given_up.send(boot.clone());
         }
         for (work, attempt, why) in due.lost {
             self.tell(&work.run.clone(), Message::Lost(work, attempt, why)).await;

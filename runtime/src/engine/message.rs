@@ -64,6 +64,33 @@ pub(crate) enum Message {
     Stop(oneshot::Sender<()>),
 }
 
+impl Message {
+    /// Returns the run that it is about.
+    pub(crate) fn run(&self) -> Option<&RunId> {
+        match self {
+            Message::Start(start, _) => Some(&start.run),
+            Message::Fork(fork, _) => Some(&fork.run),
+            Message::Bring(brought, _) => Some(&brought.run),
+            Message::Migrate(migrate, _) => Some(&migrate.run),
+            Message::Report(reported, _) => Some(&reported.claim.run),
+            Message::Adopt(claim, ..) => Some(&claim.run),
+            Message::News(parcel) => Some(&parcel.to),
+            Message::Partial(partial) => Some(&partial.work.run),
+            Message::Inputs(run, ..)
+            | Message::Look(run, _)
+            | Message::Unread(run, ..)
+            | Message::Receipt(run, _)
+            | Message::Recover(run, _)
+            | Message::Subscribe(run, _) => Some(run),
+            Message::HandOut(work, ..)
+            | Message::Lost(work, ..)
+            | Message::Void(work, _)
+            | Message::Undelivered(work) => Some(&work.run),
+            Message::Stop(_) => None,
+        }
+    }
+}
+
 /// A run to start.
 pub(crate) struct StartRun {
     pub(crate) run: RunId,

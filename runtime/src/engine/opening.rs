@@ -7,7 +7,7 @@ use outlast_protocol::{ApiError, Code};
 use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Put, Store, StoreError, Table};
 
-use super::committer::TIME_KEY;
+use super::committer::{Committer, Refused, TIME_KEY};
 use super::context::Random;
 use super::errors;
 use super::options::Options;
@@ -28,6 +28,8 @@ pub(crate) struct Opening {
     pub(crate) sessions: Vec<Record>,
     /// The time of the newest event.
     pub(crate) newest: Millis,
+    /// Whether the store was never opened before.
+    pub(crate) is_first: bool,
     /// To be made durable before anything is handed out.
     pub(crate) puts: Vec<Put>,
 }
@@ -66,7 +68,21 @@ pub(crate) fn read(store: &dyn Store, random: &Random) -> Result<Opening, ApiErr
             }
         }
     }
-    Ok(Opening { epoch, key: TokenKey::new(key), sessions, newest: Millis(newest), puts })
+    let is_first = puts.len() > 1;
+    Ok(Opening { epoch, key: TokenKey::new(key), sessions, newest: Millis(newest), is_first, puts })
+}
+
+/// Makes the new epoch durable. On a full disk it is returned instead, owed to the first worker: without one nothing is handed out, so
+/// the store can be looked at and its runs can be stopped.
+///
+/// # Errors
+/// What the store refuses, or that it fails.
+pub(crate) async fn keep(committer: &Committer, opening: &Opening) -> Result<Vec<Put>, ApiError> {
+    match committer.put(opening.puts.clone()).await {
+        Ok(()) => Ok(Vec::new()),
+        Err(Refused::Full(_)) if !opening.is_first => Ok(opening.puts.clone()),
+        Err(refused) => Err(errors::refused(&refused)),
+    }
 }
 
 /// Sets the clock: after the newest event, unless that is so far ahead of the wall that one of them must be wrong.

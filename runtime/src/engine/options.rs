@@ -1,6 +1,7 @@
 //! How an engine is opened.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::clock::{Clock, SystemClock};
@@ -21,6 +22,8 @@ pub struct Options {
     pub seed: Option<u64>,
     /// Open although the wall clock is more than an hour behind the last event.
     pub accept_clock: bool,
+    /// Where it is written down which runs are worked on, so that one which ends the process again and again is found; none: nowhere.
+    pub desk: Option<PathBuf>,
     /// How many runs are kept in memory, at most; idle ones beyond it are dropped and read again when needed.
     pub live_runs_max: usize,
 }
@@ -34,6 +37,7 @@ impl Default for Options {
             clock: Arc::new(SystemClock::new()),
             seed: None,
             accept_clock: false,
+            desk: None,
             live_runs_max: limits::LIVE_RUNS_MAX,
         }
     }

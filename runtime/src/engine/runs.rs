@@ -109,13 +109,14 @@ impl Engine {
     /// [`Code::InvalidCursor`].
     pub async fn list(&self, filter: Filter) -> Result<List<RunView>, ApiError> {
         let wanted = filter.status;
-        // The store takes ready work as running; whether a worker has it is seen below.
-        let either = matches!(wanted, Some(Status::Running | Status::Waiting));
+        // The store takes ready work as running; whether a worker has it, or nobody can go on with it, is seen below.
+        let either = matches!(wanted, Some(Status::Running | Status::Waiting | Status::Blocked));
         let stored = Filter { status: if either { None } else { wanted }, ..filter };
         let page = self.core.ctx.store.summaries(&stored).map_err(|e| errors::store(&e))?;
         let mut items = Vec::new();
         for summary in page.items {
-            let view = if summary.status == Status::Running {
+            let shut_away = self.core.ctx.quarantine.holds(&summary.run);
+            let view = if summary.status == Status::Running || shut_away {
                 self.look(&summary.run).await?.view
             } else {
                 stored_view(summary.view)?
@@ -123,7 +124,8 @@ impl Engine {
             let fits = match wanted {
                 Some(Status::Running) => view.status == "running",
                 Some(Status::Waiting) => view.status == "waiting",
-                Some(Status::Blocked | Status::Ended) | None => true,
+                Some(Status::Blocked) => view.status == "blocked",
+                Some(Status::Ended) | None => true,
             };
             if fits {
                 items.push(view);
@@ -271,16 +273,26 @@ impl Engine {
         self.input(run, vec![Input::Settle { op: op_id(&request.op)?, verdict, by: by.to_owned() }]).await
     }
 
-    /// Gives a held operation fresh attempts.
+    /// Gives a held operation fresh attempts; lets a run that is quarantined go on.
     ///
     /// # Errors
-    /// [`Code::NotFound`].
+    /// [`Code::NotFound`], [`Code::DiskFull`].
     pub async fn release(
         &self,
         run: &str,
         request: requests::Release,
         by: &str,
     ) -> Result<Accepted, ApiError> {
+        let quarantine = &self.core.ctx.quarantine;
+        if let Ok(run) = RunId::new(run)
+            && quarantine.holds(&run)
+        {
+            let put = quarantine.release(&run);
+            self.core.ctx.committer.put(vec![put]).await.map_err(|refused| errors::refused(&refused))?;
+            quarantine.released(&run);
+            self.core.ask(&run, |reply| Message::Recover(run.clone(), reply)).await?;
+            return Ok(Accepted { accepted: self.look(&run).await?.view.events });
+        }
         self.input(run, vec![Input::Release { op: op_id(&request.op)?, by: by.to_owned() }]).await
     }
 

@@ -27,6 +27,7 @@ use super::dispatch::WorkId;
 use super::live::Live;
 use super::message::Message;
 use super::outbox::Outbox;
+use super::quarantine::Desk;
 use super::timers::Timers;
 use super::watchers::Watchers;
 use crate::limits;
@@ -40,6 +41,7 @@ pub(crate) struct Shard {
     number: usize,
     shards: usize,
     live_max: usize,
+    desk: Desk,
     live: HashMap<RunId, Live>,
     /// Runs that the kernel cannot go on with, and why.
     broken: HashMap<RunId, String>,
@@ -72,6 +74,7 @@ impl Shard {
         ctx: Arc<Context>,
         (number, shards): (usize, usize),
         live_max: usize,
+        desk: Desk,
         messages: mpsc::Receiver<Message>,
     ) -> Shard {
         let (sender, done) = mpsc::unbounded_channel();
@@ -81,6 +84,7 @@ impl Shard {
             number,
             shards,
             live_max,
+            desk,
             live: HashMap::new(),
             broken: HashMap::new(),
             watchers: Watchers::default(),
@@ -147,6 +151,17 @@ impl Shard {
     }
 
     fn take(&mut self, message: Message) {
+        let run = message.run().cloned();
+        if let Some(run) = &run {
+            self.desk.take(run);
+        }
+        self.act_on(message);
+        if let Some(run) = &run {
+            self.desk.clear(run);
+        }
+    }
+
+    fn act_on(&mut self, message: Message) {
         match message {
             Message::Start(start, reply) => self.start(*start, reply),
             Message::Fork(fork, reply) => self.fork(*fork, reply),
@@ -182,7 +197,11 @@ impl Shard {
             let Some(run) = self.timers.pop(now) else { break };
             match self.full_until {
                 Some(until) if until > now => self.timers.note(until, &run),
-                Some(_) | None => self.due(&run, now),
+                Some(_) | None => {
+                    self.desk.take(&run);
+                    self.due(&run, now);
+                    self.desk.clear(&run);
+                }
             }
         }
     }

@@ -28,6 +28,7 @@ use super::forks::forked_from;
 use super::frames::Fold;
 use super::history;
 use super::message::Message;
+use super::seal::Seal;
 use super::view::{Facts, spawned_from};
 use crate::limits;
 
@@ -92,14 +93,14 @@ fn page(ctx: &Context, run: &RunId, cursor: Option<&str>) -> Result<List<Json>, 
     let told = |e| errors::store(&e).of_run(run);
     let (head, _) = ctx.store.head(run).map_err(told)?.ok_or_else(|| errors::no_run(run))?;
     let mut items = Vec::new();
-    let (mut after, until) = match cursor {
+    let (mut after, until, mut seal) = match cursor {
         Some(cursor) => parse_cursor(cursor, head.seq).ok_or_else(|| {
             let message = format!("{cursor:?} is no cursor of this export");
             ApiError::new(Code::InvalidCursor, message).of_run(run)
         })?,
         None => {
             items.push(header(ctx, run, head.seq)?);
-            (Seq(0), head.seq)
+            (Seq(0), head.seq, Seal::default())
         }
     };
     let mut bytes = 0;
@@ -124,18 +125,21 @@ fn page(ctx: &Context, run: &RunId, cursor: Option<&str>) -> Result<List<Json>, 
             }
         }
     }
+    items.iter().for_each(|record| seal.take(record));
     if after < until {
-        return Ok(List { items, next: Some(format!("{after}-{until}")) });
+        return Ok(List { items, next: Some(format!("{after}-{until}-{}", seal.text())) });
     }
     let (id, parent) = (format!("{run}/end"), format!("{run}/{until}"));
-    items.push(json!({ "record": "end", "id": id, "parent": parent }));
+    items.push(json!({ "record": "end", "id": id, "parent": parent, "seal": seal.text() }));
     Ok(List { items, next: None })
 }
 
-fn parse_cursor(cursor: &str, newest: Seq) -> Option<(Seq, Seq)> {
-    let (after, until) = cursor.split_once('-')?;
-    let (after, until) = (Seq(after.parse().ok()?), Seq(until.parse().ok()?));
-    (after < until && until <= newest).then_some((after, until))
+fn parse_cursor(cursor: &str, newest: Seq) -> Option<(Seq, Seq, Seal)> {
+    let mut parts = cursor.splitn(3, '-');
+    let mut number = || Some(Seq(parts.next()?.parse().ok()?));
+    let (after, until) = (number()?, number()?);
+    let seal = Seal::parse(parts.next()?)?;
+    (after < until && until <= newest).then_some((after, until, seal))
 }
 
 fn header(ctx: &Context, run: &RunId, newest: Seq) -> Result<Json, ApiError> {
@@ -220,15 +224,20 @@ fn bring(records: Vec<Json>, now: Millis) -> Result<BringRun, ApiError> {
         let message = format!("the records have format {format}, this release reads up to {FORMAT}");
         return Err(invalid(message).hint("use a newer release"));
     }
+    let mut seal = Seal::default();
+    seal.take(&first);
     let header: Header = part(1, first)?;
-    let (mut kept, mut events, mut ended) = (Kept::default(), Vec::new(), false);
+    let (mut kept, mut events, mut ended) = (Kept::default(), Vec::new(), None);
     for (line, mut record) in records {
-        if ended {
+        if ended.is_some() {
             return Err(invalid(format!("line {line}: nothing is expected after the end")));
+        }
+        if record["record"] != "end" {
+            seal.take(&record);
         }
         match record["record"].as_str() {
             Some("event") => events.push(part::<Event>(line, record["event"].take())?),
-            Some("end") => ended = true,
+            Some("end") => ended = Some(record["seal"] == json!(seal.text())),
             Some("machine" | "source" | "profile") => kept.take(line, record)?,
             Some(_) | None => {
                 let kinds = "`machine`, `source`, `profile`, `event` or `end`";
@@ -236,11 +245,17 @@ fn bring(records: Vec<Json>, now: Millis) -> Result<BringRun, ApiError> {
             }
         }
     }
-    if !ended || events.len() as u64 != header.events {
+    let Some(sealed) = ended.filter(|_| events.len() as u64 == header.events) else {
         let message = format!("the records are not whole: {} of {} events", events.len(), header.events);
         return Err(invalid(message).of_run(&header.id).hint("export the run again"));
+    };
+    // Last, because what is wrong elsewhere says more.
+    let brought = whole(header, kept, events, now)?;
+    if !sealed {
+        let message = "the records are not those that were exported: the seal of the end does not fit them";
+        return Err(invalid(message.to_owned()).of_run(&brought.run).hint("export the run again"));
     }
-    whole(header, kept, events, now)
+    Ok(brought)
 }
 
 fn part<T: DeserializeOwned>(line: usize, record: Json) -> Result<T, ApiError> {

@@ -30,7 +30,7 @@ impl Hosting {
         let (store, opened) = open_store(&options.directory).await?;
         let mut listeners = std::mem::take(listeners);
         let store = Arc::new(store);
-        let engine = Engine::open(Arc::<FjallStore>::clone(&store), engine::Options::default()).await?;
+        let engine = Engine::open(Arc::<FjallStore>::clone(&store), options_of(&options.directory)).await?;
         let profile = match &options.profile {
             None => None,
             Some(profile) => {
@@ -72,6 +72,10 @@ impl Hosting {
         self.engine.shutdown().await;
         self.tasks.shutdown().await;
     }
+}
+
+fn options_of(directory: &Path) -> engine::Options {
+    engine::Options { desk: Some(directory.join("scratch").join("desk")), ..engine::Options::default() }
 }
 
 async fn open_store(directory: &Path) -> Result<(FjallStore, Opened), OpenError> {

@@ -1,7 +1,7 @@
 //! What is written together.
 
 use outlast_kernel::Json;
-use outlast_kernel::event::Event;
+use outlast_kernel::event::{Event, EventKind};
 use outlast_kernel::ids::{Millis, RunId, Seq};
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,18 @@ pub struct Batch {
     pub runs: Vec<RunWrite>,
     /// Records beside histories.
     pub puts: Vec<Put>,
+}
+
+impl Batch {
+    /// Whether every step of it stops a run. Such a batch may take the last room of a full disk: stopping runs is how room is made.
+    pub(crate) fn only_stops(&self) -> bool {
+        let stops = |write: &RunWrite| write.events.iter().any(|event| is_stop(&event.kind));
+        !self.runs.is_empty() && self.runs.iter().all(stops)
+    }
+}
+
+fn is_stop(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::Cancelled { .. } | EventKind::Terminated { .. })
 }
 
 /// One step of a run: the events that became facts together, with the views that follow from them.

@@ -184,7 +184,7 @@ impl Store for FjallStore {
         }
         let mut plan = plan(&picture, batch, committer.commit_last + 1)?;
         drop(picture);
-        room::check(&self.directory, self.free_bytes_min, plan.bytes)?;
+        room::check(&self.directory, self.free_bytes_min, plan.bytes, batch.only_stops())?;
         self.write(&mut committer, &mut plan)?;
         Ok(plan.heads)
     }

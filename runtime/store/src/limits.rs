@@ -3,6 +3,9 @@
 /// Bytes that must stay free for a commit to be taken: reopening after a full disk needs room for a flush.
 pub const FREE_BYTES_MIN: u64 = 32 << 20;
 
+/// Bytes that even a commit leaves free which only stops runs: a commit that fails half-way ends the process.
+pub const FREE_BYTES_LAST: u64 = 1 << 20;
+
 /// Bytes below which `Stats::nearly_full` asks the engine to refuse new runs, so that the running ones can still end.
 pub const FREE_BYTES_SOFT: u64 = 256 << 20;
 

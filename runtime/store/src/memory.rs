@@ -245,7 +245,7 @@ impl Store for MemoryStore {
             return Ok(Vec::new());
         }
         let plan = plan(&*state, batch, state.commit_last + 1)?;
-        if state.disk_full {
+        if state.disk_full && !batch.only_stops() {
             return Err(StoreError::Full { path: path(), free: 0, needed: plan.bytes });
         }
         let mut state = self.pass(state, Side::BeforeSync)?;

@@ -154,6 +154,37 @@ async fn a_full_disk_refuses_and_keeps_what_is_there() {
 }
 
 #[tokio::test]
+async fn a_store_that_is_opened_on_a_full_disk_can_be_looked_at_and_its_runs_can_be_stopped() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    world.start("r", "Two", json!({ "x": 1 })).await;
+    world.start("a", "Ask", json!({ "x": 1 })).await;
+    let epoch = world.engine.status()["epoch"].clone();
+    let (store, clock) = (world.store.crash(), world.clock.clone());
+    drop((worker, world));
+    store.fill_disk();
+    let world = World::over(store, clock).await;
+    world.settle().await;
+    assert_eq!(world.view("r").await.events, 1);
+    assert_eq!(world.engine.list(outlast_store::Filter::default()).await.unwrap().items.len(), 2);
+    assert_eq!(world.kinds("a").await, ["started"]);
+    let refused = world.engine.register(super::world::register("w2", "b", Vec::new())).await;
+    assert_eq!(code(refused), Code::DiskFull, "nothing is handed out in an epoch that is not durable");
+    assert_eq!(code(world.engine.answer("a", super::world::approve(), "ann").await), Code::DiskFull);
+    world.engine.cancel("a", "ann").await.unwrap();
+    assert_eq!(world.view("a").await.outcome.unwrap().kind, "cancelled");
+    world.engine.terminate("r", "ann").await.unwrap();
+    world.store.empty_disk();
+    world.advance(2_000).await;
+    let world = world.crash().await;
+    for (run, kind) in [("a", "cancelled"), ("r", "terminated")] {
+        assert_eq!(world.view(run).await.outcome.unwrap().kind, kind);
+    }
+    let _worker = world.worker("w3").await;
+    assert!(world.engine.status()["epoch"].as_u64() > epoch.as_u64());
+}
+
+#[tokio::test]
 async fn a_result_outlives_the_process() {
     let world = World::new().await;
     let worker = world.worker("w").await;

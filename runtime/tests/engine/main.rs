@@ -13,8 +13,10 @@ mod on_disk;
 mod people;
 #[cfg(feature = "breakages")]
 mod promises;
+mod quarantined;
 mod schedules;
 mod spawned;
+mod supervised;
 mod transfer;
 mod watching;
 mod world;

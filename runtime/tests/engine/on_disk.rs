@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use outlast_protocol::Code;
@@ -84,6 +85,74 @@ async fn the_last_bytes_of_the_disk_are_not_taken() {
     let put = outlast_store::Put { table: outlast_store::Table::Setting, key: vec![1], value: Some(vec![2]) };
     let refused = store.commit(&outlast_store::Batch { runs: Vec::new(), puts: vec![put] });
     assert!(matches!(refused, Err(StoreError::Full { .. })), "{refused:?}");
+}
+
+/// A small disk of its own; none where mounting is not permitted.
+struct SmallDisk(TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<SmallDisk> {
+        let place = TempDir::new().unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=300m", "outlast-test"])
+            .arg(place.path())
+            .output()
+            .is_ok_and(|output| output.status.success());
+        mounted.then_some(SmallDisk(place))
+    }
+
+    /// Takes all bytes but so many.
+    fn fill_up_to(&self, left: u64) {
+        let stat = rustix::fs::statvfs(self.0.path()).unwrap();
+        let taken = (stat.f_bavail * stat.f_frsize).saturating_sub(left);
+        if taken == 0 {
+            return;
+        }
+        let file = File::options().create(true).append(true).open(self.0.path().join("filling")).unwrap();
+        let end = file.metadata().unwrap().len();
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), end, taken).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _gone = Command::new("umount").arg("-l").arg(self.0.path()).output();
+    }
+}
+
+#[tokio::test]
+async fn on_a_full_disk_runs_are_shown_and_stopped_and_go_on_when_there_is_room() {
+    let Some(disk) = SmallDisk::mount() else {
+        return println!("skipped: a small disk cannot be mounted here; that takes root");
+    };
+    let data = disk.0.path().join("data");
+    let (store, first) = with_a_run(&data).await;
+    first.start(start("s", "Chat", json!({ "topic": "t" })), "test").await.unwrap();
+    first.start(start("t", "Chat", json!({ "topic": "t" })), "test").await.unwrap();
+    disk.fill_up_to(1 << 20);
+    let say =
+        || outlast_protocol::requests::Send { name: "Say".into(), value: json!({ "text": "1" }), id: None };
+    let refused = first.start(start("u", "Chat", json!({ "topic": "t" })), "test").await;
+    assert_eq!(code(refused), Code::DiskFull);
+    assert_eq!(code(first.message("r", say(), "ann").await), Code::DiskFull);
+    first.cancel("s", "ann").await.unwrap();
+    assert_eq!(first.get("s").await.unwrap().outcome.unwrap().kind, "cancelled");
+    assert_eq!(first.get("r").await.unwrap().events, 1);
+    close(store, first).await;
+    // Others take all that is left, and nobody has the store open: the ballast is spent.
+    for round in 0..3 {
+        disk.fill_up_to(0);
+        let (store, engine) = engine(&data, OpenOptions::default()).await;
+        assert_eq!(engine.list(outlast_store::Filter::default()).await.unwrap().items.len(), 3, "{round}");
+        assert_eq!(engine.get("r").await.unwrap().events, 1);
+        assert!(store.check().unwrap().findings.is_empty());
+        assert_eq!(code(engine.message("r", say(), "ann").await), Code::DiskFull);
+        close(store, engine).await;
+    }
+    fs::remove_file(disk.0.path().join("filling")).unwrap();
+    let (_store, last) = engine(&data, OpenOptions::default()).await;
+    last.message("r", say(), "ann").await.unwrap();
+    assert_eq!(last.get("r").await.unwrap().events, 2);
 }
 
 #[tokio::test]

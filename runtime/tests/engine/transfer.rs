@@ -147,6 +147,9 @@ async fn records_that_are_not_whole_or_were_changed_are_refused() {
         ("a field less", with(4, "/event/k", json!({ "message": {} }))),
         ("a parent", with(0, "/parent", json!(["b", 2]))),
         ("something else", with(5, "/record", json!("song"))),
+        ("another text in the last message", with(6, "/event/k/message/v/text", json!("edited"))),
+        ("another sender of the last message", with(6, "/event/k/message/y", json!("eve"))),
+        ("another seal", with(7, "/seal", json!("00"))),
     ] {
         let refused = there.engine.import(records).await;
         assert_eq!(code(refused), Code::Invalid, "{what}");

@@ -145,12 +145,12 @@ pub(crate) async fn settle(context: Context<'_>, arguments: &SettleArguments) ->
 pub(crate) struct ReleaseArguments {
     /// The run
     id: String,
-    /// The held operation
-    #[arg(value_name = "OP")]
+    /// The held operation [default: the run, which is quarantined]
+    #[arg(value_name = "OP", default_value = "")]
     op: String,
 }
 
-/// Gives a held operation fresh attempts.
+/// Gives a held operation fresh attempts, or lets a quarantined run go on.
 pub(crate) async fn release(context: Context<'_>, arguments: &ReleaseArguments) -> Result<Exit, Failure> {
     let release = Release { op: arguments.op.clone() };
     act(context, &arguments.id, async |client| client.release(&arguments.id, &release).await).await

@@ -153,6 +153,9 @@ fn store(report: &Value, status: &Value, hosted_here: bool) -> String {
     if stats["nearly_full"] == json!(true) {
         lines.push("disk         nearly full: new runs are refused; make room".to_owned());
     }
+    for run in status["engine"]["quarantined"].as_array().into_iter().flatten() {
+        lines.push(format!("  ! run {} is quarantined: it ended the process again and again", text(run)));
+    }
     for finding in check["findings"].as_array().into_iter().flatten() {
         lines.push(format!("  ! {}", text(finding)));
     }

@@ -33,7 +33,10 @@ impl Shard {
 
     fn try_inputs(&mut self, run: &RunId, inputs: &[Input]) -> Result<(Option<Draft>, Seq), ApiError> {
         let now = self.ctx.clock.now();
-        self.refuse_if_full(now)?;
+        let stops = |input: &Input| matches!(input, Input::Cancel { .. } | Input::Terminate { .. });
+        if !inputs.iter().all(stops) {
+            self.refuse_if_full(now)?;
+        }
         self.ready_for_input(run, now)?;
         let random = self.ctx.random.number();
         let live = self.hydrate(run)?;

@@ -26,6 +26,7 @@ impl Shard {
     pub(super) fn hydrate(&mut self, run: &RunId) -> Result<&mut Live, ApiError> {
         self.used += 1;
         let used = self.used;
+        self.ctx.quarantine.refuse(run)?;
         if let Some(why) = self.broken.get(run) {
             return Err(ApiError::new(Code::Internal, format!("run {run} is blocked: {why}")).of_run(run));
         }

@@ -79,8 +79,9 @@ impl FjallStore {
         }
         let mut lock = Lock::take(directory, options.wait)?;
         let created = format::read(directory)?.is_none(); // Again: its owner may have been a newer release.
-        lock.sign().map_err(files::failed(directory, "write the lock file"))?;
+        // First of all what writes: on a full disk it needs the room of the ballast.
         room::trim(directory, options.free_bytes_min)?;
+        lock.sign().map_err(files::failed(directory, "write the lock file"))?;
         let path = directory.join(DATABASE);
         let (scan, mark) = if created {
             remove_unfinished(directory, &path)?;

@@ -9,7 +9,7 @@ use rustix::fs::FallocateFlags;
 use super::files;
 use crate::StoreError;
 use crate::breakage::{Breakage, breaks};
-use crate::limits::BALLAST_BYTES;
+use crate::limits::{BALLAST_BYTES, FREE_BYTES_LAST};
 
 const BALLAST: &str = "ballast";
 
@@ -34,14 +34,33 @@ pub(super) fn free(directory: &Path) -> Result<u64, StoreError> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Refuses a commit that would take the last bytes. It is written twice: to the journal now, to a table later.
-pub(super) fn check(directory: &Path, free_bytes_min: u64, bytes: u64) -> Result<(), StoreError> {
-    let free = free(directory)?;
-    let needed = free_bytes_min.saturating_add(bytes.saturating_mul(2));
-    if free < needed && !breaks(Breakage::IgnoreFullDisk) {
-        return Err(StoreError::Full { path: directory.to_path_buf(), free, needed });
+/// Refuses a commit that would take the last bytes. It is written twice: to the journal now, to a table later. What only stops runs
+/// may have the ballast and nearly all of the last bytes.
+pub(super) fn check(
+    directory: &Path,
+    free_bytes_min: u64,
+    bytes: u64,
+    only_stops: bool,
+) -> Result<(), StoreError> {
+    let has_room = |least: u64| {
+        let (free, needed) = (free(directory)?, least.saturating_add(bytes.saturating_mul(2)));
+        if free < needed && !breaks(Breakage::IgnoreFullDisk) {
+            return Err(StoreError::Full { path: directory.to_path_buf(), free, needed });
+        }
+        Ok(())
+    };
+    match has_room(free_bytes_min) {
+        Err(StoreError::Full { .. }) if only_stops => {
+            drop_ballast(directory).map_err(files::failed(directory, "give back the ballast"))?;
+            has_room(free_bytes_min.min(FREE_BYTES_LAST))
+        }
+        checked => checked,
     }
-    Ok(())
+}
+
+fn drop_ballast(directory: &Path) -> io::Result<()> {
+    let removed = fs::remove_file(directory.join(BALLAST));
+    removed.or_else(|e| if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) })
 }
 
 /// Refuses a network file system.
@@ -69,7 +88,7 @@ pub(super) fn trim(directory: &Path, free_bytes_min: u64) -> Result<(), StoreErr
     let path = directory.join(BALLAST);
     let free = free(directory)?;
     let trimmed = if free < free_bytes_min {
-        fs::remove_file(&path).or_else(|e| if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) })
+        drop_ballast(directory)
     } else if fs::metadata(&path).is_ok_and(|meta| meta.len() == BALLAST_BYTES)
         || free < free_bytes_min.saturating_add(BALLAST_BYTES)
     {
