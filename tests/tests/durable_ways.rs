@@ -1,7 +1,7 @@
 //! The newer ways of a run through the binary, with kills amid them: spawned runs, undoing, migration, export and import, backups.
 
 use outlast_tests::ledger::Gate;
-use outlast_tests::process::Process;
+use outlast_tests::process::{Process, until};
 use outlast_tests::world::World;
 use serde_json::{Value, json};
 
@@ -41,6 +41,24 @@ fn a_parent_hears_of_the_end_of_its_child_whatever_is_killed_meanwhile() {
         assert_eq!(world.lines("child").len(), expected);
         drop(processes);
     }
+}
+
+/// Case REC-12: work whose only worker is gone is shown as waiting for a worker, not as running, and is done when one comes.
+#[test]
+fn work_whose_only_worker_died_is_shown_as_waiting_for_one() {
+    let world = World::with_flows();
+    let _server = world.host(&["--no-workers", "flows/repeatable.flow"]);
+    let mut worker = world.worker("first", 1);
+    world.close("a", Gate::Before);
+    world.begin("Repeatable", "r", &json!({"name": "a"}));
+    world.reached("a", Gate::Before);
+    assert_eq!(world.get("/v1/runs/r")["status"], "running");
+    worker.murder();
+    until("the loss to show", || world.get("/v1/runs/r")["waiting_for"]["kind"] == "worker");
+    world.open("a", Gate::Before);
+    let _worker = world.worker("second", 1);
+    assert_eq!(world.outcome("r")["kind"], "done");
+    assert_eq!(world.lines("a").len(), 1);
 }
 
 /// Case SAG-02: what was undone before the kill is not undone again, and the rest is, last first.

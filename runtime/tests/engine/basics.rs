@@ -175,3 +175,39 @@ async fn a_start_may_carry_messages_and_is_one_step() {
     assert_eq!(code(world.engine.start(bad, "ann").await), Code::Invalid);
     assert_eq!(code(world.engine.get("s").await), Code::NotFound, "nothing of it was kept");
 }
+
+const HANDLED: &str = r#"
+edition 1
+activity look(x: int) -> int within 1m in all 1h queue "q" effect pure
+activity put(x: int) -> int within 1m in all 1h queue "q" effect idempotent
+activity pay(x: int) -> text within 10m queue "q" effect once
+
+flow Handled(x: int) -> text version 1 {
+  start Fail
+  state Fail { do look(x) as y   on ok -> end "{y}"   on problem -> Handle }
+  state Handle { do put(x) as z   on ok -> Last(z)   on problem -> end "not handled" }
+  state Last(z: int) { do pay(z) as t   on ok -> end t   on unknown, problem -> end "unknown" }
+}
+"#;
+
+/// Case RPL-04.
+#[tokio::test]
+async fn a_handler_that_was_done_is_not_done_again_after_a_crash() {
+    let world = World::new().await;
+    world.deploy(HANDLED).await;
+    let worker = world.worker("w").await;
+    world.start("r", "Handled", json!({ "x": 1 })).await;
+    let failing = worker.task().await;
+    assert_eq!(worker.fails(&failing, "Odd").await, Accepted);
+    let handler = worker.task().await;
+    assert_eq!((handler.activity.as_str(), worker.done(&handler, json!(5)).await), ("put", Accepted));
+    let world = world.crash().await;
+    world.settle().await;
+    let worker = world.worker("w").await;
+    let last = worker.task().await;
+    assert_eq!((last.activity.as_str(), &last.input["x"]), ("pay", &json!(5)));
+    worker.done(&last, json!("paid")).await;
+    assert_eq!(world.value("r").await, json!("paid"));
+    assert_eq!(world.kinds("r").await, ["started", "failed", "done", "begun", "done"]);
+    assert!(worker.tasks().await.is_empty());
+}

@@ -119,6 +119,7 @@ async fn every_crash_point_ends_in_the_calm_result() {
     }
 }
 
+/// Case STO-06.
 #[tokio::test]
 async fn a_failed_sync_is_fatal_and_acknowledges_nothing() {
     for outcome in [FailedSync::Lost, FailedSync::Written] {

@@ -120,6 +120,7 @@ impl Drop for SmallDisk {
     }
 }
 
+/// Case STO-04.
 #[tokio::test]
 async fn on_a_full_disk_runs_are_shown_and_stopped_and_go_on_when_there_is_room() {
     let Some(disk) = SmallDisk::mount() else {

@@ -24,6 +24,7 @@ async fn a_question_is_answered_once() {
     assert!(matches!(late, Code::AlreadyDecided | Code::RunEnded), "{late:?}");
 }
 
+/// Case RPL-05: what was due is due at its moment, whatever happened to the process meanwhile.
 #[tokio::test]
 async fn an_expired_question_is_expired_before_a_late_answer_is_looked_at() {
     let world = World::new().await;

@@ -24,6 +24,7 @@ async fn ended_runs() -> World {
     world
 }
 
+/// Case RPL-09: who resumes from an event gets what came after it, and nothing twice.
 #[tokio::test]
 async fn a_stream_resumed_at_every_cut_equals_the_whole() {
     let world = ended_runs().await;

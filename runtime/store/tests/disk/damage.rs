@@ -126,6 +126,7 @@ fn swapped_doubled_and_missing_batches_are_refused() {
     }
 }
 
+/// Case STO-08.
 #[test]
 fn a_vanished_journal_is_noticed() {
     for with_mark in [true, false] {
@@ -186,6 +187,7 @@ fn an_unreadable_mark_or_format_is_refused() {
     }
 }
 
+/// Case VER-06.
 #[test]
 fn a_newer_format_is_refused_and_every_byte_stays() {
     let directory = TempDir::new().unwrap();
