@@ -21,7 +21,7 @@ use crate::client::{Address, Client, ClientError, Follow};
 use crate::engine::Engine;
 use crate::http::{Listener, PROTOCOL};
 use crate::limits::{ATTACH_MS_MAX, ATTACH_RETRY_MS};
-use crate::profile::{Model, Profile};
+use crate::profile::Profile;
 use crate::supervisor::{Kind, Setup, Supervisor};
 use hosting::Hosting;
 use patience::Patience;
@@ -243,9 +243,8 @@ impl Session {
 
     /// Brings a model worker for a kept profile whose key only this process has, unless it hosts: a host starts what is needed.
     pub async fn bring_model(&self, name: &str, profile: &Profile) {
-        let Model::Openai { key_env: Some(_), .. } = &profile.model else { return };
         let Some(program) = self.options.program.clone() else { return };
-        if self.is_host() {
+        if self.is_host() || profile.model.key_env().is_none() {
             return;
         }
         let setup = setup(&self.options.directory, program);

@@ -33,15 +33,42 @@ pub enum Model {
         script_name: String,
     },
     /// An endpoint that speaks the chat-completions protocol.
-    Openai {
-        /// Its base URL.
-        url: String,
-        /// The model's name there.
-        name: String,
-        /// The environment variable that holds the key; none if the endpoint needs none.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        key_env: Option<String>,
-    },
+    Openai(Endpoint),
+    /// An endpoint that speaks OpenAI's responses.
+    OpenaiResponses(Endpoint),
+    /// An endpoint that speaks Anthropic's messages.
+    Anthropic(Endpoint),
+}
+
+/// Where a model answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// Its base URL.
+    pub url: String,
+    /// The model's name there.
+    pub name: String,
+    /// The environment variable that holds the key; none if the endpoint needs none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    /// The longest answer, in tokens; the server's own if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// More fields of the provider's requests.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub options: serde_json::Map<String, Json>,
+}
+
+impl Model {
+    /// Returns the environment variable that must hold a key, if one is needed.
+    #[must_use]
+    pub fn key_env(&self) -> Option<&str> {
+        match self {
+            Model::Scripted { .. } => None,
+            Model::Openai(endpoint) | Model::OpenaiResponses(endpoint) | Model::Anthropic(endpoint) => {
+                endpoint.key_env.as_deref()
+            }
+        }
+    }
 }
 
 impl Profile {

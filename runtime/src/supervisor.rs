@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 use crate::engine::Engine;
 use crate::limits::{SUPERVISED_MAX, SUPERVISOR_LOOK_MS, WORKER_STOP_MS_MAX};
-use crate::profile::{Model, Profile};
+use crate::profile::Profile;
 use backoff::Backoff;
 use process::{Process, Running, Survivor};
 
@@ -211,11 +211,8 @@ fn hire(staff: &Staff, post: &Post) -> bool {
 fn can_serve(engine: &Engine, (profile, kind): &Post) -> Option<PathBuf> {
     let record = engine.profile(profile).ok()??;
     let profile: Profile = serde_json::from_value(record).ok()?;
-    let has_key = match &profile.model {
-        Model::Scripted { .. } => true,
-        // Keys are not handed around: whoever started the run brings a worker of its own if we have none.
-        Model::Openai { key_env, .. } => key_env.as_ref().is_none_or(|name| std::env::var_os(name).is_some()),
-    };
+    // Keys are not handed around: whoever started the run brings a worker of its own if we have none.
+    let has_key = profile.model.key_env().is_none_or(|name| std::env::var_os(name).is_some());
     let fits = match kind {
         Kind::Model => has_key,
         Kind::Tool => true,

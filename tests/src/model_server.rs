@@ -1,16 +1,32 @@
-//! A language model behind HTTP, as providers offer it: streams answers, refuses requests that break their rules, keeps what it was sent.
+//! A language model behind HTTP, as providers offer it: chat completions, responses and Anthropic messages. It streams answers,
+//! refuses requests that break its rules, misbehaves as a test says, and keeps what it was sent.
 //!
-//! Leaves what is answered to the test. Invariant: a request that a strict provider would refuse is refused here and remembered, so a
-//! test sees it even if the refusal was retried or passed over.
+//! Leaves what is answered to the test, the rules to [`rules`] and the wording to [`speak`]. Invariant: a request that a strict
+//! provider would refuse is refused here and remembered, so a test sees it even if the refusal was retried or passed over.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::http::read_head;
+
+mod rules;
+pub mod speak;
+
+/// A language of providers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// OpenAI's chat completions.
+    Chat,
+    /// OpenAI's responses.
+    Responses,
+    /// Anthropic's messages.
+    Anthropic,
+}
 
 /// What the model answers.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +39,47 @@ pub enum Reply {
     Calls(Vec<(&'static str, &'static str, Value)>),
     /// An error with this status.
     Error(u16),
+    /// Parts, and why no more come.
+    Says(Vec<Part>, Stop),
+    /// An answer with this status, these headers and this body.
+    Plain(u16, Vec<(&'static str, String)>, String),
+    /// A stream of these pieces, as they are, and how it goes on.
+    Stream(Vec<String>, Ending),
+}
+
+/// A part of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    /// Text.
+    Text(String),
+    /// A thought, which is signed where providers sign.
+    Thought(String),
+    /// A call: id, tool, and arguments as the model writes them.
+    Call(String, String, String),
+}
+
+/// Why an answer stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It is whole.
+    End,
+    /// It reached the limit of tokens.
+    Length,
+    /// The provider withholds it.
+    Refused,
+}
+
+/// How a stream goes on behind its pieces.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ending {
+    /// It ends, as HTTP does.
+    Close,
+    /// The connection breaks.
+    Break,
+    /// Nothing comes any more, and the connection stays.
+    Silence,
+    /// This piece comes for ever.
+    Forever(String),
 }
 
 /// What the server was sent.
@@ -30,8 +87,16 @@ pub enum Reply {
 pub struct Seen {
     /// The bodies, in order of arrival.
     pub bodies: Vec<Value>,
+    /// The headers of each, their names in lower case.
+    pub headers: Vec<BTreeMap<String, String>>,
+    /// When each came.
+    pub times: Vec<Instant>,
     /// What was wrong with them, if anything was.
     pub faults: Vec<String>,
+    /// The key that requests must carry, if it is not [`KEY`].
+    pub key: Option<String>,
+    /// What was thought before each call, by the call's id, after the model's name: it must come back with the call.
+    thoughts: BTreeMap<String, (String, String)>,
 }
 
 /// A running server; it ends with the test's process.
@@ -68,6 +133,16 @@ impl ModelServer {
         ModelServer { address, seen }
     }
 
+    /// Starts a server that gives these answers in turn, and then none.
+    #[must_use]
+    pub fn giving(replies: impl IntoIterator<Item = Reply>) -> ModelServer {
+        let replies: Mutex<Vec<Reply>> = Mutex::new(replies.into_iter().collect());
+        ModelServer::start(move |_| {
+            let mut replies = replies.lock().unwrap_or_else(PoisonError::into_inner);
+            if replies.is_empty() { Reply::Error(501) } else { replies.remove(0) }
+        })
+    }
+
     /// Returns what to set `OUTLAST_MODEL_URL` to.
     #[must_use]
     pub fn url(&self) -> String {
@@ -83,6 +158,43 @@ impl ModelServer {
     /// Returns what was sent so far.
     pub fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Protocol; 3] = [Protocol::Chat, Protocol::Responses, Protocol::Anthropic];
+
+    /// Returns what to set `OUTLAST_MODEL_PROVIDER` to.
+    #[must_use]
+    pub fn provider(self) -> &'static str {
+        match self {
+            Protocol::Chat => "openai",
+            Protocol::Responses => "openai-responses",
+            Protocol::Anthropic => "anthropic",
+        }
+    }
+
+    fn at(first: &str) -> Option<Protocol> {
+        match first {
+            "POST /v1/chat/completions HTTP/1.1" => Some(Protocol::Chat),
+            "POST /v1/responses HTTP/1.1" => Some(Protocol::Responses),
+            "POST /v1/messages HTTP/1.1" => Some(Protocol::Anthropic),
+            _ => None,
+        }
+    }
+
+    /// Whether a request carries the key as this protocol wants it.
+    fn admits(self, headers: &BTreeMap<String, String>, key: &str) -> bool {
+        match self {
+            Protocol::Chat | Protocol::Responses => {
+                headers.get("authorization").is_some_and(|sent| *sent == format!("Bearer {key}"))
+            }
+            Protocol::Anthropic => {
+                headers.get("x-api-key").is_some_and(|sent| sent == key)
+                    && headers.contains_key("anthropic-version")
+            }
+        }
     }
 }
 
@@ -114,118 +226,102 @@ fn serve(stream: TcpStream, answer: &Answering, seen: &Mutex<Seen>) -> std::io::
     let mut bytes = vec![0; length];
     reader.read_exact(&mut bytes)?;
     let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    let authorized = headers.get("authorization").is_some_and(|key| *key == format!("Bearer {KEY}"));
-    let fault = if first != "POST /v1/chat/completions HTTP/1.1" {
-        Some((404, format!("nothing is at {first:?}")))
-    } else if !authorized {
-        Some((401, "the key is wrong".to_owned()))
-    } else {
-        check(&body).err().map(|fault| (400, fault))
-    };
-    {
+    let protocol = Protocol::at(&first);
+    let fault = {
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let fault = match protocol {
+            None => Some((404, format!("nothing is at {first:?}"))),
+            Some(protocol) if !protocol.admits(&headers, seen.key.as_deref().unwrap_or(KEY)) => {
+                Some((401, "the key is wrong".to_owned()))
+            }
+            Some(protocol) => rules::check(protocol, &body, &seen.thoughts).err().map(|fault| (400, fault)),
+        };
         seen.faults.extend(fault.iter().map(|(_, text)| text.clone()));
         seen.bodies.push(body.clone());
+        seen.headers.push(headers);
+        seen.times.push(Instant::now());
+        fault
+    };
+    let protocol = protocol.unwrap_or(Protocol::Chat);
+    if let Some((status, fault)) = fault {
+        return refuse(&stream, status, &format!("refused with {status}: {fault}"));
     }
-    match fault.map_or_else(|| answer(&body), |(status, _)| Reply::Error(status)) {
-        Reply::Error(status) => {
-            let error = json!({"error": {"message": format!("refused with {status}")}}).to_string();
-            let head =
-                format!("HTTP/1.1 {status} Refused\r\nconnection: close\r\ncontent-type: application/json");
-            write!(&stream, "{head}\r\ncontent-length: {}\r\n\r\n{error}", error.len())
-        }
-        Reply::Text(text) => {
-            stream_out(&stream, text.split_inclusive(' ').map(|word| json!({"content": word})), "stop")
-        }
+    let (parts, stop) = match answer(&body) {
+        Reply::Error(status) => return refuse(&stream, status, &format!("refused with {status}")),
+        Reply::Plain(status, headers, body) => return plain(&stream, status, &headers, &body),
+        Reply::Stream(pieces, ending) => return stream_out(&stream, &pieces, &ending),
+        Reply::Text(text) => (vec![Part::Text(text)], Stop::End),
         Reply::Calls(calls) => {
-            let whole = calls.iter().enumerate().map(|(at, (id, name, arguments))| {
-                let function = json!({"name": name, "arguments": arguments.to_string()});
-                json!({"index": at, "id": id, "type": "function", "function": function})
-            });
-            let whole: Vec<Value> = whole.collect();
-            stream_out(&stream, [json!({ "tool_calls": whole })], "tool_calls")
+            let call = |(id, name, arguments): (&str, &str, Value)| {
+                Part::Call(id.to_owned(), name.to_owned(), arguments.to_string())
+            };
+            (calls.into_iter().map(call).collect(), Stop::End)
         }
         Reply::Call(name, arguments) => {
             // The id is unique in the conversation because every call before has its result in it.
-            let id = format!("call_{}", count(&body, "tool"));
-            let (arguments, mut pieces) = (arguments.to_string(), Vec::new());
-            let (start, end) = arguments.split_at(arguments.len() / 2);
-            let begin = json!({"index": 0, "id": id, "type": "function", "function": {"name": name, "arguments": start}});
-            pieces.push(json!({"tool_calls": [begin]}));
-            pieces.push(json!({"tool_calls": [{"index": 0, "function": {"arguments": end}}]}));
-            stream_out(&stream, pieces, "tool_calls")
+            let id =
+                format!("call_{}", speak::heard(&body).iter().filter(|(role, _)| role == "tool").count());
+            (vec![Part::Call(id, name.to_owned(), arguments.to_string())], Stop::End)
+        }
+        Reply::Says(parts, stop) => (parts, stop),
+    };
+    let model = body["model"].as_str().unwrap_or_default();
+    remember(&parts, model, &mut seen.lock().unwrap_or_else(PoisonError::into_inner).thoughts);
+    stream_out(&stream, &speak::pieces(protocol, model, &parts, stop), &Ending::Close)
+}
+
+/// Notes which thought stands before which call.
+fn remember(parts: &[Part], model: &str, thoughts: &mut BTreeMap<String, (String, String)>) {
+    let mut thought = None;
+    for part in parts {
+        match part {
+            Part::Thought(text) => thought = Some(text),
+            Part::Call(id, ..) => {
+                thoughts.extend(thought.map(|thought| (id.clone(), (model.to_owned(), thought.clone()))));
+            }
+            Part::Text(_) => {}
         }
     }
 }
 
-/// Streams an answer in pieces, then why it ended, what it took, and the farewell.
-fn stream_out(
+fn refuse(stream: &TcpStream, status: u16, why: &str) -> std::io::Result<()> {
+    let error = json!({"error": {"message": why}}).to_string();
+    plain(stream, status, &[("content-type", "application/json".to_owned())], &error)
+}
+
+fn plain(
     mut stream: &TcpStream,
-    pieces: impl IntoIterator<Item = Value>,
-    reason: &str,
+    status: u16,
+    headers: &[(&'static str, String)],
+    body: &str,
 ) -> std::io::Result<()> {
-    write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n")?;
-    let mut send = |piece: &Value| write!(stream, "data: {piece}\n\n").and_then(|()| stream.flush());
-    for delta in pieces {
-        send(&json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}))?;
-    }
-    send(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))?;
-    send(&json!({"choices": [], "usage": {"prompt_tokens": 20, "completion_tokens": 10}}))?;
-    write!(stream, "data: [DONE]\n\n")
+    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let head = format!("HTTP/1.1 {status} Answered\r\nconnection: close\r\n{headers}");
+    write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len())
 }
 
-/// The rules of strict providers.
-fn check(body: &Value) -> Result<(), String> {
-    if body["stream"] != true || body["model"].as_str().unwrap_or_default().is_empty() {
-        return Err("a named model and a stream are expected".to_owned());
-    }
-    let messages = messages(body);
-    let (mut ids, mut open) = (BTreeSet::new(), Vec::new());
-    let mut before = "";
-    for (at, message) in messages.iter().enumerate() {
-        let wrong = |what: &str| Err(format!("message {at}: {what}: {message}"));
-        let role = message["role"].as_str().unwrap_or_default();
-        let text = message["content"].as_str().unwrap_or_default();
-        match role {
-            "system" if at > 0 => return wrong("a system message that is not the first"),
-            "system" | "user" | "assistant" if !open.is_empty() => {
-                return wrong("calls before have no result");
-            }
-            "user" if before == "user" || text.trim().is_empty() => {
-                return wrong("a second user message, or an empty one");
-            }
-            "system" | "user" => {}
-            "assistant" => {
-                let calls = message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
-                if calls.is_empty() && text.trim().is_empty() {
-                    return wrong("nothing in it");
-                }
-                for call in calls {
-                    let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
-                    if !serde_json::from_str(arguments).is_ok_and(|arguments: Value| arguments.is_object()) {
-                        return wrong("arguments that are no object");
-                    }
-                    let id = call["id"].as_str().unwrap_or_default();
-                    if !ids.insert(id) {
-                        return wrong("an id that was there before");
-                    }
-                    open.push(id);
-                }
-            }
-            "tool" => {
-                let id = message["tool_call_id"].as_str().unwrap_or_default();
-                let Some(place) = open.iter().position(|call: &&str| *call == id) else {
-                    return wrong("a result of no call");
-                };
-                open.remove(place);
-            }
-            _ => return wrong("a role that nobody knows"),
+/// Streams pieces, each as a chunk of its own.
+fn stream_out(mut stream: &TcpStream, pieces: &[String], ending: &Ending) -> std::io::Result<()> {
+    let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream";
+    write!(stream, "{head}\r\ntransfer-encoding: chunked\r\n\r\n")?;
+    let mut send = |piece: &str| {
+        if piece.is_empty() {
+            return Ok(());
         }
-        before = role;
+        write!(stream, "{:x}\r\n{piece}\r\n", piece.len()).and_then(|()| stream.flush())
+    };
+    for piece in pieces {
+        send(piece)?;
     }
-    if open.is_empty() && before != "assistant" {
-        Ok(())
-    } else {
-        Err("there is nothing to answer".to_owned())
+    match ending {
+        Ending::Close => write!(stream, "0\r\n\r\n"),
+        Ending::Break => Ok(()),
+        Ending::Silence => {
+            // The client ends it.
+            stream.read(&mut [0]).map(drop)
+        }
+        Ending::Forever(piece) => loop {
+            send(piece)?;
+        },
     }
 }

@@ -116,8 +116,22 @@ pub(crate) const ERROR_CHARS_MAX: usize = 1_000;
 pub(crate) const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(1);
 /// The longest hint that is believed: a day.
 pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(86_400);
-/// How deep references in a schema are followed.
+/// A hint longer than this is told in the error's text: nobody expects it.
+pub(crate) const RETRY_AFTER_TOLD: Duration = Duration::from_secs(60);
+/// How deep a schema of a tool or an answer may be; below, everything is allowed.
 pub(crate) const SCHEMA_DEPTH_MAX: usize = 32;
+/// Nodes of a schema once its references are written out, which may double at every step.
+pub(crate) const SCHEMA_NODES_MAX: usize = 4_000;
+/// Characters of a call's id: providers take 40, and a number that tells equal ones apart needs room.
+pub(crate) const CALL_ID_CHARS_MAX: usize = 36;
+/// Characters of a tool's name that every provider takes.
+pub(crate) const TOOL_NAME_CHARS_MAX: usize = 64;
+/// Tokens of one answer of Anthropic's models, which want a limit: enough for a long file, and every model that is sold gives them.
+pub(crate) const ANTHROPIC_MAX_TOKENS: u64 = 16_000;
+/// Characters of the idempotency key that a provider is sent: 128 bits in hexadecimal.
+pub(crate) const KEY_CHARS: usize = 32;
+/// Bytes of a file of prices.
+pub(crate) const PRICES_BYTES_MAX: u64 = 1 << 20;
 /// Pieces in which the scripted model streams a delayed reply if the script says nothing.
 pub(crate) const SCRIPT_PIECES: u32 = 10;
 /// The longest delay of a scripted reply.

@@ -1,23 +1,35 @@
 //! The model worker: one turn of a language model as an activity.
 //!
-//! `model(messages, schemas)` gives the built-in agent's `Reply`, `generate(prompt, system?)` gives text. Two providers stand behind
-//! one trait: [`openai`](openai) chat completions, and [`scripted`], which needs no key and answers by rules. Leaves retrying and
-//! budgets to the flow. Invariant: a conversation that is sent is whole (every call has its answer), an answer that is given is
-//! whole too, and what was cut or broken is never run.
+//! `model(messages, schemas)` gives the built-in agent's `Reply`, `generate(prompt, system?)` gives text, `extract(prompt, schema,
+//! system?)` gives a value that fits a JSON Schema. Two providers stand behind one trait: [`remote`], an endpoint that speaks [`chat`]
+//! completions, [`responses`] or [`anthropic`] messages, and [`scripted`], which needs no key and answers by rules. An answer takes this
+//! way: [`conversation`] mends what is sent, a protocol writes it, [`wire`] sends it and reads the stream, the protocol's assembly
+//! puts it together, [`heard`] judges it, [`pricing`] counts it. Leaves retrying and budgets to the flow. Invariant: a conversation
+//! that is sent is whole (every call has its answer), an answer that is given is whole too, and what was cut or broken is never run.
 
 mod activity;
-mod assembly;
+mod anthropic;
+mod chat;
 mod conversation;
 mod error;
-mod openai;
+mod heard;
+mod pricing;
+mod remote;
+mod responses;
 mod schema;
 pub mod scripted;
 mod sse;
+mod wire;
 
 use std::sync::Arc;
 
+use conversation::Part;
 pub(crate) use conversation::{Message, ToolCall, ToolSchema};
 pub(crate) use error::ModelError;
+pub use pricing::{PRICES_VARIABLE, check_prices};
+
+use remote::{Protocol, Remote};
+use schema::AnswerFormat;
 
 use crate::Json;
 use crate::options::ModelConfig;
@@ -39,7 +51,9 @@ pub fn activities(config: &ModelConfig) -> Result<Vec<Arc<dyn Activity>>, String
         ModelConfig::Scripted { script, script_name } => {
             Arc::new(scripted::Scripted::new(script, script_name.as_deref())?)
         }
-        ModelConfig::Openai(settings) => Arc::new(openai::OpenAi::new(settings)?),
+        ModelConfig::Openai(endpoint) => Arc::new(Remote::new(Protocol::Chat, endpoint)?),
+        ModelConfig::OpenaiResponses(endpoint) => Arc::new(Remote::new(Protocol::Responses, endpoint)?),
+        ModelConfig::Anthropic(endpoint) => Arc::new(Remote::new(Protocol::Anthropic, endpoint)?),
     };
     Ok(activity::all(&provider))
 }
@@ -60,16 +74,38 @@ pub(crate) struct Request {
     pub(crate) messages: Vec<Message>,
     /// The tools that it may call.
     pub(crate) tools: Vec<ToolSchema>,
+    /// The form that the answer must have.
+    pub(crate) format: Option<AnswerFormat>,
 }
 
 /// A whole answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Completion {
-    /// Empty if there are only calls.
-    pub(crate) text: String,
-    pub(crate) reasoning: String,
-    pub(crate) calls: Vec<ToolCall>,
+    /// Texts, reasoning and calls in the order in which they came.
+    pub(crate) parts: Vec<Part>,
     pub(crate) usage: Json,
     /// Money, a decimal, if prices are known.
     pub(crate) cost: Option<String>,
+}
+
+impl Completion {
+    /// All that it says; empty if there are only calls.
+    pub(crate) fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            Part::Reasoning { .. } | Part::Image { .. } | Part::ToolUse { .. } | Part::ToolAnswer { .. } => {
+                None
+            }
+        });
+        texts.collect()
+    }
+
+    /// Its calls.
+    pub(crate) fn calls(&self) -> Vec<&ToolCall> {
+        let calls = self.parts.iter().filter_map(|part| match part {
+            Part::ToolUse { call } => Some(call),
+            Part::Text { .. } | Part::Reasoning { .. } | Part::Image { .. } | Part::ToolAnswer { .. } => None,
+        });
+        calls.collect()
+    }
 }

@@ -56,14 +56,18 @@ pub enum ModelConfig {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         script_name: Option<String>,
     },
-    /// An endpoint that speaks chat completions.
-    Openai(OpenAiSettings),
+    /// An endpoint that speaks chat completions: OpenAI's, Ollama, llama.cpp, vLLM, gateways.
+    Openai(Endpoint),
+    /// An endpoint that speaks OpenAI's responses.
+    OpenaiResponses(Endpoint),
+    /// An endpoint that speaks Anthropic's messages.
+    Anthropic(Endpoint),
 }
 
-/// An endpoint that speaks chat completions.
+/// Where a model answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct OpenAiSettings {
-    /// The base, such as `https://host/v1`; `/chat/completions` is added unless it is there.
+pub struct Endpoint {
+    /// The base, such as `https://host/v1`; the protocol's path is added unless it is there.
     pub url: String,
     /// The model's name.
     pub name: String,
@@ -76,18 +80,28 @@ pub struct OpenAiSettings {
     /// How long the model may say nothing, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
-    /// What it costs; without prices no cost is reported.
+    /// What it costs; if left out, the table of prices says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
+    /// More fields of the provider's requests, such as `temperature`, `reasoning` or `thinking`.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub options: serde_json::Map<String, crate::Json>,
 }
 
 /// What a million tokens cost, as decimals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Prices {
     /// Read.
     pub input: String,
     /// Written.
     pub output: String,
+    /// Read from the provider's cache; as `input` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<String>,
+    /// Written to the provider's cache; as `input` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_written: Option<String>,
 }
 
 impl Profile {

@@ -1,8 +1,9 @@
 //! Conversations: as flows keep them, and as every provider takes them.
 //!
-//! Leaves each provider's own JSON to it. Invariant of [`turns`]: what a system says comes first and once; texts are not empty;
-//! user turns do not follow each other; every call has an id of its own and is answered exactly once, right behind its turn. No
-//! word of a user is dropped.
+//! Leaves each provider's own JSON to it. Invariant of [`turns`]: what a system says comes first and once; a user begins, and has
+//! or follows the last word; texts are not empty; user turns do not follow each other; every call has an id of its own and is
+//! answered exactly once, right behind its turn; reasoning goes back to the model that thought it, as it came, and to no other.
+//! No word of a user is dropped.
 
 use std::collections::BTreeSet;
 
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::Json;
+use crate::limits::{CALL_ID_CHARS_MAX, TOOL_NAME_CHARS_MAX};
 
 /// A message as flows keep it (see the prelude of the language).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +37,7 @@ pub(crate) enum Part {
     },
     Reasoning {
         text: String,
+        /// What the provider wants back as it is, and under `by` whose it is.
         #[serde(default)]
         data: Option<Json>,
     },
@@ -82,91 +85,182 @@ pub(crate) struct ToolSchema {
 /// A turn that any provider takes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Turn {
-    System { text: String },
-    User { text: String, images: Vec<String> },
-    Assistant { text: Option<String>, calls: Vec<ToolCall> },
-    Tool { id: String, text: String },
+    System {
+        text: String,
+    },
+    User {
+        pieces: Vec<Piece>,
+    },
+    /// Texts, reasoning and calls, in the order in which they came; never reasoning alone.
+    Assistant {
+        parts: Vec<Said>,
+    },
+    Tool {
+        id: String,
+        text: String,
+        ok: bool,
+    },
+}
+
+/// A piece of what a user says.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Piece {
+    Text(String),
+    Image(Image),
+}
+
+/// An image.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Image {
+    /// In base64.
+    Data {
+        media: String,
+        data: String,
+    },
+    Url(String),
+}
+
+/// A part of a model's turn.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Said {
+    Text(String),
+    /// `data` is what this provider once gave.
+    Reasoning {
+        text: String,
+        data: Json,
+    },
+    Call(ToolCall),
+}
+
+impl Image {
+    /// An address that carries the image itself, or says where it is.
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Image::Data { media, data } => format!("data:{media};base64,{data}"),
+            Image::Url(url) => url.clone(),
+        }
+    }
+
+    fn of(part: &Part) -> Option<Image> {
+        match part {
+            Part::Image { media, data: Some(data), .. } => {
+                Some(Image::Data { media: media.clone(), data: data.clone() })
+            }
+            Part::Image { url: Some(url), .. } => {
+                let carried = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+                Some(match carried {
+                    Some((media, data)) => Image::Data { media: media.to_owned(), data: data.to_owned() },
+                    None => Image::Url(url.clone()),
+                })
+            }
+            Part::Image { .. }
+            | Part::Text { .. }
+            | Part::Reasoning { .. }
+            | Part::ToolUse { .. }
+            | Part::ToolAnswer { .. } => None,
+        }
+    }
+}
+
+/// To whom a conversation is sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader<'a> {
+    /// Names provider and model: only what it thought itself is sent to it.
+    pub(crate) name: &'a str,
+    /// Whether it takes ids of plain characters only.
+    pub(crate) plain_ids: bool,
 }
 
 /// Turns a conversation into what providers accept, whatever interruptions left in it.
-pub(crate) fn turns(messages: &[Message]) -> Vec<Turn> {
-    let mut drafts = Drafts::default();
+pub(crate) fn turns(messages: &[Message], reader: Reader<'_>) -> Vec<Turn> {
+    let mut drafts = Drafts { reader, system: Vec::new(), turns: Vec::new() };
     for message in messages {
         drafts.add(message);
     }
     drafts.finish()
 }
 
-#[derive(Default)]
-struct Drafts {
+struct Drafts<'a> {
+    reader: Reader<'a>,
     system: Vec<String>,
     turns: Vec<Draft>,
 }
 
 enum Draft {
-    User { texts: Vec<String>, images: Vec<String> },
-    Assistant { texts: Vec<String>, calls: Vec<(ToolCall, Option<ToolResult>)> },
+    User(Vec<Piece>),
+    /// Each part with the answer to it, if it is a call.
+    Assistant(Vec<(Said, Option<ToolResult>)>),
 }
 
-impl Drafts {
+impl Drafts<'_> {
     fn add(&mut self, message: &Message) {
-        let text = text_of(message);
         match message.role.as_str() {
-            "system" => self.system.extend(text),
-            "assistant" => {
-                let calls = message.parts.iter().filter_map(|part| match part {
-                    Part::ToolUse { call } => Some((call.clone(), None)),
-                    Part::Text { .. }
-                    | Part::Reasoning { .. }
-                    | Part::Image { .. }
-                    | Part::ToolAnswer { .. } => None,
-                });
-                self.assistant(text, calls.collect());
-            }
-            "tool" => {
-                let mut answers = 0;
+            "system" => self.system.extend(text_of(message)),
+            "assistant" => self.assistant(self.said(message)),
+            "tool" if message.parts.iter().any(|part| matches!(part, Part::ToolAnswer { .. })) => {
                 for part in &message.parts {
-                    if let Part::ToolAnswer { result } = part {
-                        answers += 1;
-                        self.answer(result);
+                    match part {
+                        Part::ToolAnswer { result } => self.answer(result),
+                        Part::Text { .. }
+                        | Part::Reasoning { .. }
+                        | Part::Image { .. }
+                        | Part::ToolUse { .. } => {}
                     }
-                }
-                if answers == 0 {
-                    self.user(text, Vec::new());
                 }
             }
             // An unknown role is somebody who is not the model.
-            _ => self.user(text, message.parts.iter().filter_map(image).collect()),
+            _ => self.user(pieces(message)),
         }
     }
 
-    fn assistant(&mut self, text: Option<String>, calls: Vec<(ToolCall, Option<ToolResult>)>) {
-        if text.is_none() && calls.is_empty() {
+    /// What the model said, without the reasoning of others.
+    fn said(&self, message: &Message) -> Vec<Said> {
+        let has_text = message.parts.iter().any(|part| matches!(part, Part::Text { .. }));
+        let mut own_text = (!has_text && !message.text.trim().is_empty()).then(|| message.text.clone());
+        let mut said = Vec::new();
+        for part in &message.parts {
+            match part {
+                Part::Text { text } if text.trim().is_empty() => {}
+                Part::Text { text } => said.push(Said::Text(text.clone())),
+                Part::Reasoning { text, data } => {
+                    let own = |data: &&Json| data.get("by").and_then(Json::as_str) == Some(self.reader.name);
+                    let data = data.as_ref().filter(own).cloned();
+                    said.extend(data.map(|data| Said::Reasoning { text: text.clone(), data }));
+                }
+                Part::ToolUse { call } => {
+                    said.extend(own_text.take().map(Said::Text));
+                    said.push(Said::Call(call.clone()));
+                }
+                Part::Image { .. } | Part::ToolAnswer { .. } => {}
+            }
+        }
+        said.extend(own_text.map(Said::Text));
+        let only_thought = said.iter().all(|part| matches!(part, Said::Reasoning { .. }));
+        if only_thought { Vec::new() } else { said }
+    }
+
+    fn assistant(&mut self, said: Vec<Said>) {
+        if said.is_empty() {
             return;
         }
+        let said = said.into_iter().map(|part| (part, None));
         match self.turns.last_mut() {
-            Some(Draft::Assistant { texts, calls: before }) if before.is_empty() => {
-                texts.extend(text);
-                *before = calls;
+            Some(Draft::Assistant(before)) if !before.iter().any(|(part, _)| is_call(part)) => {
+                before.extend(said);
             }
-            Some(Draft::Assistant { .. } | Draft::User { .. }) | None => {
-                self.turns.push(Draft::Assistant { texts: text.into_iter().collect(), calls });
+            Some(Draft::Assistant(_) | Draft::User(_)) | None => {
+                self.turns.push(Draft::Assistant(said.collect()));
             }
         }
     }
 
-    fn user(&mut self, text: Option<String>, images: Vec<String>) {
-        if text.is_none() && images.is_empty() {
+    fn user(&mut self, pieces: Vec<Piece>) {
+        if pieces.is_empty() {
             return;
         }
         match self.turns.last_mut() {
-            Some(Draft::User { texts, images: before }) => {
-                texts.extend(text);
-                before.extend(images);
-            }
-            Some(Draft::Assistant { .. }) | None => {
-                self.turns.push(Draft::User { texts: text.into_iter().collect(), images });
-            }
+            Some(Draft::User(before)) => before.extend(pieces),
+            Some(Draft::Assistant(_)) | None => self.turns.push(Draft::User(pieces)),
         }
     }
 
@@ -174,11 +268,14 @@ impl Drafts {
     fn answer(&mut self, result: &ToolResult) {
         let mut known = false;
         for turn in self.turns.iter_mut().rev() {
-            let Draft::Assistant { calls, .. } = turn else { continue };
-            for (call, answer) in calls.iter_mut().filter(|(call, _)| call.id == result.id) {
+            let Draft::Assistant(parts) = turn else { continue };
+            for (part, answer) in parts {
+                let Said::Call(call) = part else { continue };
+                if call.id != result.id {
+                    continue;
+                }
                 known = true;
                 if answer.is_none() {
-                    tracing::trace!(id = call.id, "answered");
                     *answer = Some(result.clone());
                     return;
                 }
@@ -187,37 +284,85 @@ impl Drafts {
         if !known {
             let text =
                 format!("[the answer to a tool call that is no longer in the conversation]\n{}", result.text);
-            self.user(Some(text), Vec::new());
+            self.user(vec![Piece::Text(text)]);
         }
     }
 
-    fn finish(self) -> Vec<Turn> {
-        let mut turns = Vec::new();
+    fn finish(mut self) -> Vec<Turn> {
         let mut ids = BTreeSet::new();
+        let mut turns = Vec::new();
         if !self.system.is_empty() {
             turns.push(Turn::System { text: self.system.join("\n\n") });
         }
+        // Some providers refuse a conversation that the model begins, and one that ends with the model's word.
+        if let Some(Draft::Assistant(_)) = self.turns.first() {
+            self.turns.insert(0, Draft::User(vec![Piece::Text(BEGINNING.to_owned())]));
+        }
+        if let Some(Draft::Assistant(parts)) = self.turns.last()
+            && !parts.iter().any(|(part, _)| is_call(part))
+        {
+            self.turns.push(Draft::User(vec![Piece::Text(GO_ON.to_owned())]));
+        }
         for draft in self.turns {
             match draft {
-                Draft::User { texts, images } => turns.push(Turn::User { text: texts.join("\n\n"), images }),
-                Draft::Assistant { texts, calls } => {
-                    let text = (!texts.is_empty()).then(|| texts.join("\n\n"));
-                    let calls: Vec<(ToolCall, Turn)> = calls
-                        .into_iter()
-                        .map(|(call, answer)| {
-                            let id = unique_id(&call.id, &mut ids);
-                            let answer = Turn::Tool { id: id.clone(), text: answer_text(answer) };
-                            (ToolCall { id, name: sent_name(&call.name), args: sent_args(call.args) }, answer)
-                        })
-                        .collect();
-                    let (calls, answers): (Vec<ToolCall>, Vec<Turn>) = calls.into_iter().unzip();
-                    turns.push(Turn::Assistant { text, calls });
+                Draft::User(pieces) => turns.push(Turn::User { pieces: joined(pieces) }),
+                Draft::Assistant(said) => {
+                    let mut parts = Vec::new();
+                    let mut answers = Vec::new();
+                    for (part, answer) in said {
+                        let Said::Call(call) = part else {
+                            parts.push(part);
+                            continue;
+                        };
+                        let id = unique_id(&sent_id(&call.id, self.reader), &mut ids);
+                        answers.push(answer_turn(id.clone(), answer));
+                        let args = sent_args(call.args);
+                        parts.push(Said::Call(ToolCall { id, name: sent_name(&call.name), args }));
+                    }
+                    turns.push(Turn::Assistant { parts });
                     turns.extend(answers);
                 }
             }
         }
         turns
     }
+}
+
+const BEGINNING: &str = "(The beginning of the conversation is not shown.)";
+const GO_ON: &str = "(Go on.)";
+
+fn is_call(part: &Said) -> bool {
+    matches!(part, Said::Call(_))
+}
+
+fn pieces(message: &Message) -> Vec<Piece> {
+    let images = message.parts.iter().any(|part| matches!(part, Part::Image { .. }));
+    if !images {
+        return text_of(message).map(Piece::Text).into_iter().collect();
+    }
+    let has_text = message.parts.iter().any(|part| matches!(part, Part::Text { .. }));
+    let own_text = (!has_text && !message.text.trim().is_empty()).then(|| Piece::Text(message.text.clone()));
+    let parts = message.parts.iter().filter_map(|part| match part {
+        Part::Text { text } => (!text.trim().is_empty()).then(|| Piece::Text(text.clone())),
+        Part::Image { .. } => Image::of(part).map(Piece::Image),
+        Part::Reasoning { .. } | Part::ToolUse { .. } | Part::ToolAnswer { .. } => None,
+    });
+    own_text.into_iter().chain(parts).collect()
+}
+
+/// Neighbouring texts become one.
+fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut joined: Vec<Piece> = Vec::new();
+    for piece in pieces {
+        match (joined.last_mut(), piece) {
+            (Some(Piece::Text(before)), Piece::Text(text)) => {
+                before.push_str("\n\n");
+                before.push_str(&text);
+            }
+            (Some(Piece::Text(_) | Piece::Image(_)) | None, piece) => joined.push(piece),
+        }
+    }
+    joined
 }
 
 /// The text of a message, if there is any.
@@ -236,24 +381,16 @@ pub(crate) fn text_of(message: &Message) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }
 
-fn image(part: &Part) -> Option<String> {
-    match part {
-        Part::Image { url: Some(url), .. } => Some(url.clone()),
-        Part::Image { media, data: Some(data), .. } => Some(format!("data:{media};base64,{data}")),
-        Part::Image { .. }
-        | Part::Text { .. }
-        | Part::Reasoning { .. }
-        | Part::ToolUse { .. }
-        | Part::ToolAnswer { .. } => None,
-    }
-}
-
-fn answer_text(answer: Option<ToolResult>) -> String {
+fn answer_turn(id: String, answer: Option<ToolResult>) -> Turn {
     match answer {
-        None => "error: no result: it was interrupted, and may have happened, wholly or in part".to_owned(),
+        None => {
+            let text = "error: no result: it was interrupted, and may have happened, wholly or in part";
+            Turn::Tool { id, text: text.to_owned(), ok: false }
+        }
         Some(result) => {
             let text = if result.text.trim().is_empty() { "(no output)" } else { &result.text };
-            if result.ok { text.to_owned() } else { format!("error: {text}") }
+            let text = if result.ok { text.to_owned() } else { format!("error: {text}") };
+            Turn::Tool { id, text, ok: result.ok }
         }
     }
 }
@@ -270,11 +407,19 @@ pub(crate) fn unique_id(id: &str, taken: &mut BTreeSet<String>) -> String {
     unique
 }
 
+fn sent_id(id: &str, reader: Reader<'_>) -> String {
+    if reader.plain_ids { plain(id, CALL_ID_CHARS_MAX) } else { id.chars().take(CALL_ID_CHARS_MAX).collect() }
+}
+
 /// A name that providers take back; the tool worker has answered that there is no such tool.
 fn sent_name(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
-    let name: String = name.chars().take(64).map(plain).collect();
+    let name = plain(name, TOOL_NAME_CHARS_MAX);
     if name.is_empty() { "unknown".to_owned() } else { name }
+}
+
+fn plain(text: &str, chars_max: usize) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
+    text.chars().take(chars_max).map(plain).collect()
 }
 
 fn sent_args(args: Json) -> Json {
@@ -284,6 +429,8 @@ fn sent_args(args: Json) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const READER: Reader<'_> = Reader { name: "p/m", plain_ids: true };
 
     fn user(text: &str) -> Message {
         Message::of("user", text)
@@ -303,16 +450,29 @@ mod tests {
 
     /// Writes turns in short: `U:text`, `A:text[ids]`, `T:id=text`.
     fn short(messages: &[Message]) -> Vec<String> {
-        turns(messages)
+        turns(messages, READER)
             .into_iter()
             .map(|turn| match turn {
                 Turn::System { text } => format!("S:{text}"),
-                Turn::User { text, images } => format!("U:{text}{}", "+image".repeat(images.len())),
-                Turn::Assistant { text, calls } => {
-                    let ids: Vec<&str> = calls.iter().map(|call| call.id.as_str()).collect();
-                    format!("A:{}[{}]", text.unwrap_or_default(), ids.join(" "))
+                Turn::User { pieces } => {
+                    let pieces: Vec<String> = pieces
+                        .into_iter()
+                        .map(|piece| match piece {
+                            Piece::Text(text) => text,
+                            Piece::Image(image) => format!("<{}>", image.url()),
+                        })
+                        .collect();
+                    format!("U:{}", pieces.concat())
                 }
-                Turn::Tool { id, text } => format!("T:{id}={text}"),
+                Turn::Assistant { parts } => {
+                    let parts = parts.into_iter().map(|part| match part {
+                        Said::Text(text) => text,
+                        Said::Reasoning { text, .. } => format!("<{text}>"),
+                        Said::Call(call) => format!("[{}]", call.id),
+                    });
+                    format!("A:{}", parts.collect::<String>())
+                }
+                Turn::Tool { id, text, .. } => format!("T:{id}={text}"),
             })
             .collect()
     }
@@ -324,7 +484,7 @@ mod tests {
             (
                 "a call without its answer",
                 vec![user("go"), said("", &["a", "b"]), answer("b", "B"), user("on")],
-                vec!["U:go".into(), "A:[a b]".into(), format!("T:a={lost}"), "T:b=B".into(), "U:on".into()],
+                vec!["U:go".into(), "A:[a][b]".into(), format!("T:a={lost}"), "T:b=B".into(), "U:on".into()],
             ),
             (
                 "an answer behind a user's message",
@@ -344,7 +504,7 @@ mod tests {
             (
                 "two user messages in a row, and empty ones",
                 vec![user("one"), user(" \n"), said("\n", &[]), user("two"), said("ok", &[])],
-                vec!["U:one\n\ntwo".into(), "A:ok[]".into()],
+                vec!["U:one\n\ntwo".into(), "A:ok".into(), "U:(Go on.)".into()],
             ),
             (
                 "an answer whose call is gone",
@@ -354,7 +514,16 @@ mod tests {
             (
                 "system messages anywhere",
                 vec![user("go"), Message::of("system", "be brief"), said("a", &[]), said("b", &[])],
-                vec!["S:be brief".into(), "U:go".into(), "A:a\n\nb[]".into()],
+                vec!["S:be brief".into(), "U:go".into(), "A:ab".into(), "U:(Go on.)".into()],
+            ),
+            (
+                "a model that begins and ends",
+                vec![said("hello", &[])],
+                vec![
+                    "U:(The beginning of the conversation is not shown.)".into(),
+                    "A:hello".into(),
+                    "U:(Go on.)".into(),
+                ],
             ),
             (
                 "an answer that is empty",
@@ -368,14 +537,59 @@ mod tests {
     }
 
     #[test]
-    fn names_and_arguments_can_be_sent_back() {
-        let call = ToolCall { id: String::new(), name: "fs/日".to_owned(), args: json!("{broken") };
-        let message = Message { parts: vec![Part::ToolUse { call }], ..Message::of("assistant", "") };
-        let Turn::Assistant { calls, .. } = turns(&[user("x"), message]).remove(1) else {
-            panic!("a turn of the model")
+    fn names_ids_and_arguments_can_be_sent_back() {
+        let call =
+            |id: &str| ToolCall { id: id.to_owned(), name: "fs/日".to_owned(), args: json!("{broken") };
+        let parts = ["", "functions.read:0"].map(|id| Part::ToolUse { call: call(id) });
+        let messages =
+            [user("x"), Message { parts: parts.to_vec(), ..Message::of("assistant", "") }, answer("", "A")];
+        for (plain_ids, second) in [(true, "functions_read_0"), (false, "functions.read:0")] {
+            let Turn::Assistant { parts } = turns(&messages, Reader { plain_ids, ..READER }).remove(1) else {
+                panic!("a turn of the model")
+            };
+            let args = json!({"invalid_arguments": "{broken"});
+            let sent =
+                |id: &str| Said::Call(ToolCall { id: id.into(), name: "fs__".into(), args: args.clone() });
+            assert_eq!(parts, [sent("call"), sent(second)]);
+        }
+    }
+
+    #[test]
+    fn reasoning_goes_back_to_its_author_only() {
+        let thought = |by: &str| Part::Reasoning {
+            text: format!("thought of {by}"),
+            data: Some(json!({"by": by, "signature": "s"})),
         };
-        assert_eq!(calls[0].name, "fs__");
-        assert_eq!(calls[0].args, json!({"invalid_arguments": "{broken"}));
-        assert_eq!(calls[0].id, "call");
+        let unsigned = Part::Reasoning { text: "unsigned".to_owned(), data: None };
+        let text = Part::Text { text: "hi".to_owned() };
+        let said = |parts: &[Part]| Message { parts: parts.to_vec(), ..Message::of("assistant", "hi") };
+        let messages = [
+            user("go"),
+            said(&[thought("p/m"), text.clone(), thought("q/m"), unsigned]),
+            user("on"),
+            Message { parts: vec![thought("p/m")], ..Message::of("assistant", "") },
+            user("end"),
+        ];
+        let expected = ["U:go", "A:<thought of p/m>hi", "U:on\n\nend"];
+        assert_eq!(short(&messages), expected, "thoughts alone are no turn");
+    }
+
+    #[test]
+    fn images_keep_their_place() {
+        let image = |data: Option<&str>, url: Option<&str>| Part::Image {
+            media: "image/png".to_owned(),
+            data: data.map(str::to_owned),
+            url: url.map(str::to_owned),
+        };
+        let text = |text: &str| Part::Text { text: text.to_owned() };
+        let parts = vec![
+            text("this"),
+            image(Some("AA"), None),
+            text("and"),
+            image(None, Some("http://x")),
+            image(None, None),
+        ];
+        let message = Message { parts, ..user("this and") };
+        assert_eq!(short(&[message]), ["U:this<data:image/png;base64,AA>and<http://x>"]);
     }
 }

@@ -5,8 +5,8 @@
 use std::time::{Duration, SystemTime};
 
 use crate::Json;
-use crate::limits::{ERROR_CHARS_MAX, RETRY_AFTER_DEFAULT, RETRY_AFTER_MAX};
-use crate::sdk::Failure;
+use crate::limits::{ERROR_CHARS_MAX, RETRY_AFTER_DEFAULT, RETRY_AFTER_MAX, RETRY_AFTER_TOLD};
+use crate::sdk::{Failure, duration_text};
 use crate::tools::quote;
 
 /// See the module.
@@ -17,6 +17,8 @@ pub(crate) struct ModelError {
     pub(crate) text: String,
     pub(crate) retryable: bool,
     pub(crate) retry_after: Option<Duration>,
+    /// Money spent on it, a decimal, if it is known.
+    pub(crate) cost: Option<String>,
 }
 
 /// What went wrong.
@@ -67,7 +69,7 @@ impl ModelError {
         let text = quote(&text.into(), ERROR_CHARS_MAX);
         // Flows declare that field of this error, so there is always one.
         let retry_after = (kind == Kind::RateLimited).then_some(RETRY_AFTER_DEFAULT);
-        ModelError { kind, text, retryable: kind.retryable(), retry_after }
+        ModelError { kind, text, retryable: kind.retryable(), retry_after, cost: None }
     }
 
     /// Another attempt would end the same way.
@@ -77,9 +79,18 @@ impl ModelError {
     }
 
     pub(crate) fn after(mut self, wait: Option<Duration>) -> ModelError {
-        if wait.is_some() {
-            self.retry_after = wait;
+        if let Some(wait) = wait {
+            self.retry_after = Some(wait);
+            if wait > RETRY_AFTER_TOLD {
+                self = self.noting(&format!("it asks to wait {}", duration_text(wait)));
+            }
         }
+        self
+    }
+
+    /// Adds what helps to understand it.
+    pub(crate) fn noting(mut self, note: &str) -> ModelError {
+        self.text.push_str(&format!(" ({note})"));
         self
     }
 }
@@ -89,6 +100,7 @@ impl From<ModelError> for Failure {
         let mut failure = Failure::new(error.kind.name(), error.text);
         failure.retryable = error.retryable;
         failure.retry_after = error.retry_after;
+        failure.cost = error.cost;
         failure
     }
 }
@@ -116,7 +128,14 @@ pub(crate) fn classify(status: Option<u16>, body: &Json) -> ModelError {
         Some(status) => format!("the model's server answered {status}: {text}"),
         None => format!("the model's server reported an error: {text}"),
     };
-    let error = |kind: Kind| ModelError::new(kind, shown.clone());
+    let error = |kind: Kind| match kind {
+        Kind::RateLimited | Kind::Overloaded => {
+            ModelError::new(kind, shown.clone()).after(wait_in(error, &text))
+        }
+        Kind::ContextOverflow | Kind::BadRequest | Kind::Auth | Kind::Refused | Kind::Timeout | Kind::Cut => {
+            ModelError::new(kind, shown.clone())
+        }
+    };
     if has(&CONTEXT_WORDS) || status == Some(413) {
         return error(Kind::ContextOverflow);
     }
@@ -128,13 +147,19 @@ pub(crate) fn classify(status: Option<u16>, body: &Json) -> ModelError {
     {
         return error(Kind::Refused);
     }
+    // Some providers refuse a key as they refuse any other field.
+    if status == Some(400) && has(&KEY_WORDS) {
+        return error(Kind::Auth);
+    }
     match status {
-        Some(401 | 403) => error(Kind::Auth),
+        Some(401..=403) => error(Kind::Auth),
         Some(429) => error(Kind::RateLimited),
         Some(408 | 504) => error(Kind::Timeout),
         Some(500..) => error(Kind::Overloaded),
         Some(_) => error(Kind::BadRequest),
-        None if has(&["rate_limit", "rate limit", "too many requests"]) => error(Kind::RateLimited),
+        None if has(&["rate_limit", "rate limit", "too many requests", "rate_limited"]) => {
+            error(Kind::RateLimited)
+        }
         None if has(&["authentication", "invalid_api_key", "permission"]) => error(Kind::Auth),
         None if has(&["timeout", "timed out"]) => error(Kind::Timeout),
         None if has(&["invalid_request", "bad_request"]) => error(Kind::BadRequest),
@@ -154,6 +179,68 @@ const CONTEXT_WORDS: [&str; 9] = [
     "exceeds the available context",
 ];
 
+const KEY_WORDS: [&str; 6] = [
+    "api key expired",
+    "api key not valid",
+    "api_key_invalid",
+    "invalid api key",
+    "invalid_api_key",
+    "key expired",
+];
+
+/// The wait that an error's body asks for: a field, or a sentence such as "try again in 1.5s" or "in 6m0s".
+fn wait_in(error: &Json, text: &str) -> Option<Duration> {
+    let ms = |name: &str| error.get(name).and_then(Json::as_f64).map(|ms| ms / 1_000.0);
+    let seconds = || error.get("retry_after").and_then(Json::as_f64);
+    let details = error.get("details").and_then(Json::as_array).into_iter().flatten();
+    let delay = details.filter_map(|detail| detail.get("retryDelay")?.as_str()).find_map(seconds_of);
+    let said = || {
+        let lower = text.to_lowercase();
+        let at = ["try again in ", "retry in ", "retry after "]
+            .iter()
+            .find_map(|word| lower.find(word).map(|at| at + word.len()))?;
+        seconds_of(lower[at..].split(' ').next().unwrap_or_default()).or_else(|| {
+            // "in 20 seconds"
+            let mut words = lower[at..].split(' ');
+            let (count, unit) = (words.next()?.parse::<f64>().ok()?, words.next()?);
+            match unit.get(..3)? {
+                "mil" | "ms" => Some(count / 1_000.0),
+                "sec" => Some(count),
+                "min" => Some(count * 60.0),
+                "hou" => Some(count * 3_600.0),
+                _ => None,
+            }
+        })
+    };
+    let seconds = ms("retry_after_ms").or_else(seconds).or(delay).or_else(said)?;
+    bounded(Duration::try_from_secs_f64(seconds).ok()?)
+}
+
+/// Reads `1.5s`, `6m0s`, `250ms`, `12h`.
+fn seconds_of(text: &str) -> Option<f64> {
+    let (mut sum, mut rest) = (0.0, text.trim_end_matches(['.', ',', ')', '!']));
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let unit_at = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let count: f64 = rest[..unit_at].parse().ok()?;
+        rest = &rest[unit_at..];
+        let length = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        sum += count
+            * match &rest[..length] {
+                "ms" => 0.001,
+                "s" => 1.0,
+                "m" => 60.0,
+                "h" => 3_600.0,
+                "d" => 86_400.0,
+                _ => return None,
+            };
+        rest = &rest[length..];
+    }
+    Some(sum)
+}
+
 /// Reads `Retry-After`: seconds, or a date.
 pub(crate) fn retry_after(header: &str, now: SystemTime) -> Option<Duration> {
     let header = header.trim();
@@ -162,9 +249,13 @@ pub(crate) fn retry_after(header: &str, now: SystemTime) -> Option<Duration> {
         Ok(_) => return None,
         Err(_) => httpdate::parse_http_date(header).ok()?.duration_since(now).unwrap_or_default(),
     };
-    // Whole milliseconds can be written as a duration of the language.
-    let ms = u64::try_from(wait.min(RETRY_AFTER_MAX).as_millis()).unwrap_or(u64::MAX);
-    Some(Duration::from_millis(ms))
+    bounded(wait)
+}
+
+/// Whole milliseconds, which can be written as a duration of the language; rounded up, since earlier is too early.
+fn bounded(wait: Duration) -> Option<Duration> {
+    let ms = wait.min(RETRY_AFTER_MAX).as_nanos().div_ceil(1_000_000);
+    u64::try_from(ms).ok().map(Duration::from_millis)
 }
 
 #[cfg(test)]
@@ -214,6 +305,8 @@ mod tests {
             (None, json!({"error": {"message": "x", "code": 429}}), Kind::RateLimited, true),
             (None, json!({"error": {"message": "Server overloaded"}}), Kind::Overloaded, true),
             (None, json!({"error": {"code": "502", "message": "x"}}), Kind::Overloaded, true),
+            (Some(400), json!({"error": {"message": "API key expired. Renew it."}}), Kind::Auth, false),
+            (Some(402), json!({"error": {"type": "billing_error", "message": "pay"}}), Kind::Auth, false),
         ] {
             let error = classify(status, &body);
             assert_eq!((error.kind, error.retryable), (kind, retryable), "{status:?} {body}");
@@ -235,5 +328,27 @@ mod tests {
         ] {
             assert_eq!(retry_after(header, now), wait_ms.map(Duration::from_millis), "{header}");
         }
+    }
+
+    #[test]
+    fn waits_are_read_from_bodies() {
+        for (body, wait_ms) in [
+            (json!({"error": {"message": "Rate limit reached. Please try again in 1.5s."}}), Some(1_500)),
+            (json!({"error": {"message": "Please try again in 6m0s."}}), Some(360_000)),
+            (json!({"error": {"message": "try again in 250ms"}}), Some(250)),
+            (json!({"error": {"message": "Please retry in 20 seconds"}}), Some(20_000)),
+            (
+                json!({"error": {"message": "x", "details": [{"@type": "y"}, {"retryDelay": "34.07s"}]}}),
+                Some(34_070),
+            ),
+            (json!({"error": {"message": "x", "retry_after": 3}}), Some(3_000)),
+            (json!({"error": {"message": "try again in a while"}}), Some(1_000)),
+            (json!({"error": {"message": "try again in 12h"}}), Some(43_200_000)),
+        ] {
+            let wait = classify(Some(429), &body).retry_after;
+            assert_eq!(wait, wait_ms.map(Duration::from_millis), "{body}");
+        }
+        let told = classify(Some(429), &json!({"error": {"message": "try again in 12h"}})).text;
+        assert!(told.ends_with("(it asks to wait 43200s)"), "{told}");
     }
 }

@@ -19,7 +19,7 @@
 //!
 //! | `when` | fits if |
 //! | --- | --- |
-//! | `activity` | the activity is `model` or `generate` |
+//! | `activity` | the activity is `model`, `generate` or `extract` |
 //! | `user_has` | the last user message contains the text (upper and lower case count) |
 //! | `system_has` | a system message contains the text |
 //! | `tool_has` | the last message is a tool's answer and contains the text |
@@ -157,7 +157,9 @@ impl Scripted {
             "input_tokens": heard,
             "output_tokens": words(&text) + calls.len(),
         });
-        Ok((rule, Completion { text, reasoning: String::new(), calls, usage, cost: None }))
+        let text = (!text.is_empty()).then_some(Part::Text { text });
+        let parts = text.into_iter().chain(calls.into_iter().map(|call| Part::ToolUse { call })).collect();
+        Ok((rule, Completion { parts, usage, cost: None }))
     }
 }
 
@@ -166,8 +168,8 @@ impl Provider for Scripted {
     async fn complete(&self, request: &Request, task: &TaskContext) -> Result<Completion, ModelError> {
         task.progress(&format!("[scripted: {}]\n", self.name));
         let (rule, completion) = self.reply(request, task.attempt())?;
-        let mut shown = completion.text.clone();
-        for call in &completion.calls {
+        let mut shown = completion.text();
+        for call in completion.calls() {
             shown.push_str(&format!("\n> {} {}", call.name, call.args));
         }
         let pieces = rule.pieces.unwrap_or(SCRIPT_PIECES).max(1);

@@ -19,7 +19,7 @@ fn said() -> Message {
 }
 
 async fn answer(script: &str, messages: &[Message], attempt: u32) -> Result<Completion, ModelError> {
-    let request = Request { activity: "model", messages: messages.to_vec(), tools: Vec::new() };
+    let request = Request { activity: "model", messages: messages.to_vec(), tools: Vec::new(), format: None };
     let task = TaskContext::alone(Task { attempt, ..Task::default() });
     Scripted::new(script, Some("test")).unwrap().complete(&request, &task).await
 }
@@ -42,19 +42,19 @@ async fn the_first_rule_that_fits_answers() {
         (vec![user("list"), said(), said(), tool("d/\nf\n")], "turn 2, file f"),
         (vec![user("fail")], "slow"),
     ] {
-        let got = answer(script, &messages, 1).await.map_or_else(|error| error.text, |done| done.text);
+        let got = answer(script, &messages, 1).await.map_or_else(|error| error.text, |done| done.text());
         assert_eq!(got, text, "{messages:?}");
     }
-    let call = answer(script, &[user("list it\nplease")], 1).await.unwrap().calls.remove(0);
+    let call = answer(script, &[user("list it\nplease")], 1).await.unwrap().calls()[0].clone();
     assert_eq!(call.args, json!({"path": "list it", "deep": [{"x": "0{}"}], "n": 1}));
     assert_eq!(call.id, "call_1_1");
-    assert_eq!(answer(script, &[user("fail")], 2).await.unwrap().text, "fail|fail|");
+    assert_eq!(answer(script, &[user("fail")], 2).await.unwrap().text(), "fail|fail|");
 }
 
 #[tokio::test]
 async fn it_says_that_it_is_scripted_and_streams_all_of_it() {
     let script = r#"{"name": "demo", "rules": [{"say": "日本語 abc", "delay_ms": 4, "pieces": 4}]}"#;
-    let request = Request { activity: "model", messages: vec![user("x")], tools: Vec::new() };
+    let request = Request { activity: "model", messages: vec![user("x")], tools: Vec::new(), format: None };
     let task = TaskContext::alone(Task::default());
     let done = Scripted::new(script, None).unwrap().complete(&request, &task).await.unwrap();
     assert_eq!(task.unsent(), "[scripted: demo]\n日本語 abc");
@@ -88,16 +88,16 @@ async fn the_built_in_script_walks_through_the_agent() {
     let mut names = Vec::new();
     for (round, result) in ["src/\nREADME.md\n", "Outlast\nA runtime.", "  12 README.md"].iter().enumerate() {
         let done = answer(script, &messages, 1).await.unwrap();
-        assert_eq!(done.calls.len(), 1, "round {round}");
-        names.push(done.calls[0].name.clone());
+        assert_eq!(done.calls().len(), 1, "round {round}");
+        names.push(done.calls()[0].name.clone());
         messages.push(said());
         messages.push(tool(result));
     }
     assert_eq!(names, ["list", "read", "shell"]);
     let last = answer(script, &messages, 1).await.unwrap();
-    assert!(last.calls.is_empty());
-    assert!(last.text.contains("What is this project?"), "{}", last.text);
+    assert!(last.calls().is_empty());
+    assert!(last.text().contains("What is this project?"), "{}", last.text());
     messages.pop();
     messages.push(tool("refused: not now"));
-    assert!(answer(script, &messages, 1).await.unwrap().text.contains("refused"), "a refusal is taken up");
+    assert!(answer(script, &messages, 1).await.unwrap().text().contains("refused"), "a refusal is taken up");
 }

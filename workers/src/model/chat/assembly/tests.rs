@@ -1,6 +1,16 @@
 //! Tests of putting answers together.
 
 use super::*;
+use crate::model::error::Kind;
+use crate::model::{NOT_RUN, Part, ToolCall};
+
+/// An answer as these tests look at it.
+#[derive(Debug)]
+struct Assembled {
+    text: String,
+    calls: Vec<ToolCall>,
+    parts: Vec<Part>,
+}
 
 fn piece(delta: Json) -> Json {
     json!({"choices": [{"index": 0, "delta": delta}]})
@@ -11,11 +21,21 @@ fn end(reason: &str) -> Json {
 }
 
 fn assemble(pieces: &[Json]) -> Result<Assembled, ModelError> {
-    let mut assembly = Assembly::default();
+    let mut assembly = Box::new(Assembly::new("chat/m"));
     for piece in pieces {
         assembly.add(piece)?;
     }
-    assembly.finish("9_0")
+    let parts = assembly.heard().answer("9_0")?.parts;
+    let (mut text, mut calls) = (String::new(), Vec::new());
+    for part in &parts {
+        match part {
+            Part::Text { text: more } => text.push_str(more),
+            Part::ToolUse { call } => calls.push(call.clone()),
+            Part::Reasoning { .. } => {}
+            Part::Image { .. } | Part::ToolAnswer { .. } => panic!("{part:?} is nothing a model says"),
+        }
+    }
+    Ok(Assembled { text, calls, parts })
 }
 
 /// Assembles pieces of calls and writes each call as `id name args`.
@@ -214,11 +234,55 @@ fn what_is_no_whole_answer_is_an_error() {
 
 #[test]
 fn an_answer_without_end_is_refused() {
-    let mut assembly = Assembly::default();
+    let mut assembly = Assembly::new("chat/m");
     let error = loop {
         if let Err(error) = assembly.add(&piece(json!({"content": "x".repeat(1 << 20)}))) {
             break error;
         }
     };
     assert_eq!((error.kind, error.retryable), (Kind::Cut, false));
+}
+
+#[test]
+fn reasoning_is_kept_with_what_goes_back_with_it() {
+    let signed = |id: &str, signature: Json| {
+        let mut call = call(None, id, "read", "{}");
+        if !signature.is_null() {
+            call["extra_content"] = json!({"google": {"thought_signature": signature}});
+        }
+        call
+    };
+    let detail = |text: &str, more: Json| {
+        let mut detail = json!({"type": "reasoning.text", "index": 0, "text": text});
+        detail.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        piece(json!({"reasoning_details": [detail]}))
+    };
+    for (what, pieces, text, data) in [
+        (
+            "two fields for one thought",
+            vec![
+                piece(json!({"reasoning_content": "hm", "reasoning": "hm"})),
+                piece(json!({"reasoning_content": "m"})),
+            ],
+            "hmm",
+            json!({"by": "chat/m", "field": "reasoning_content"}),
+        ),
+        (
+            "details in pieces",
+            vec![detail("a", json!({})), detail("b", json!({"signature": "s1"}))],
+            "",
+            json!({"by": "chat/m", "details": [{"type": "reasoning.text", "index": 0, "text": "ab", "signature": "s1"}]}),
+        ),
+        (
+            "a signature on the second call",
+            vec![piece(json!({"tool_calls": [signed("a", Json::Null), signed("b", json!("s2"))]}))],
+            "",
+            json!({"by": "chat/m", "extra_content": [null, {"google": {"thought_signature": "s2"}}]}),
+        ),
+    ] {
+        let pieces = [pieces, vec![piece(json!({"content": "x"})), end("stop")]].concat();
+        let answer = assemble(&pieces).unwrap();
+        let kept = Part::Reasoning { text: text.to_owned(), data: Some(data) };
+        assert_eq!(answer.parts[0], kept, "{what}");
+    }
 }

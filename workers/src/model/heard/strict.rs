@@ -13,7 +13,7 @@ use crate::Json;
 ///
 /// # Errors
 /// What is wrong with the text.
-pub(super) fn object(text: &str) -> Result<Json, String> {
+pub(crate) fn object(text: &str) -> Result<Json, String> {
     match serde_json::from_str::<Strict>(text) {
         Ok(Strict(object @ Json::Object(_))) => Ok(object),
         Ok(Strict(Json::Null)) => Err("it is null".to_owned()),

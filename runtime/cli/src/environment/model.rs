@@ -1,0 +1,197 @@
+//! Which model answers, as the environment variables say.
+//!
+//! Leaves asking it to the model worker. Invariant: a key is named by its variable and never read here, and a setting that cannot be
+//! meant is refused before anything runs.
+
+use outlast_runtime::profile::{Endpoint, Model};
+
+use super::Script;
+use crate::failure::Failure;
+
+/// What sets an endpoint, for people who have set none.
+pub(super) const SETTINGS: &str = "OUTLAST_MODEL_URL, OPENAI_API_KEY";
+
+const PROVIDER: &str = "OUTLAST_MODEL_PROVIDER";
+const URL: &str = "OUTLAST_MODEL_URL";
+const NAME: &str = "OUTLAST_MODEL";
+const KEY_ENV: &str = "OUTLAST_MODEL_KEY_ENV";
+const MAX_TOKENS: &str = "OUTLAST_MODEL_MAX_TOKENS";
+const OPTIONS: &str = "OUTLAST_MODEL_OPTIONS";
+
+/// A provider that needs no more than a key, or a name.
+struct Provider {
+    /// What `OUTLAST_MODEL_PROVIDER` says.
+    name: &'static str,
+    url: &'static str,
+    /// Small, cheap, with tools; none if that depends on what is installed.
+    model: Option<&'static str>,
+    /// The variable in which its key is looked for.
+    key: Option<&'static str>,
+    make: fn(Endpoint) -> Model,
+}
+
+const PROVIDERS: [Provider; 4] = [
+    Provider {
+        name: "openai",
+        url: "https://api.openai.com/v1",
+        model: Some("gpt-4.1-mini"),
+        key: Some("OPENAI_API_KEY"),
+        make: Model::Openai,
+    },
+    Provider {
+        name: "openai-responses",
+        url: "https://api.openai.com/v1",
+        model: Some("gpt-4.1-mini"),
+        key: Some("OPENAI_API_KEY"),
+        make: Model::OpenaiResponses,
+    },
+    Provider {
+        name: "anthropic",
+        url: "https://api.anthropic.com/v1",
+        model: Some("claude-haiku-4-5"),
+        key: Some("ANTHROPIC_API_KEY"),
+        make: Model::Anthropic,
+    },
+    Provider {
+        name: "ollama",
+        url: "http://127.0.0.1:11434/v1",
+        model: None,
+        key: None,
+        make: Model::Openai,
+    },
+];
+
+/// Returns the model of an environment: an endpoint if anything of one is set, else the script.
+pub(super) fn chosen(variable: &dyn Fn(&str) -> Option<String>, script: &Script) -> Result<Model, Failure> {
+    let set =
+        |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+    let asked = set(PROVIDER);
+    if asked.as_deref() == Some("scripted") {
+        return Ok(scripted(script));
+    }
+    let Some(provider) = provider(asked.as_deref(), &set)? else { return Ok(scripted(script)) };
+    let name = set(NAME).or_else(|| provider.model.map(str::to_owned)).ok_or_else(|| {
+        let text = format!("{PROVIDER} is {}, and no model is named", provider.name);
+        Failure::usage(text).hint(format!("set {NAME}, for example {NAME}=qwen3:8b"))
+    })?;
+    let key_env = match set(KEY_ENV) {
+        Some(named) => Some(named),
+        // Endpoints on this machine need no key; then none is asked for.
+        None => provider.key.filter(|key| set(key).is_some()).map(str::to_owned),
+    };
+    if let Some(path) = set(outlast_workers::model::PRICES_VARIABLE) {
+        outlast_workers::model::check_prices(&path).map_err(Failure::usage)?;
+    }
+    Ok((provider.make)(Endpoint {
+        url: set(URL).unwrap_or_else(|| provider.url.to_owned()),
+        name,
+        key_env,
+        max_tokens: set(MAX_TOKENS).map(|text| tokens(&text)).transpose()?,
+        options: set(OPTIONS).map(|text| options(&text)).transpose()?.unwrap_or_default(),
+    }))
+}
+
+/// Returns the provider that was asked for, or the one for which a key or an address is there.
+fn provider(
+    asked: Option<&str>,
+    set: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<&'static Provider>, Failure> {
+    let named = |name: &str| PROVIDERS.iter().find(|provider| provider.name == name);
+    if let Some(asked) = asked {
+        let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
+        let found = named(asked).ok_or_else(|| {
+            let hint = format!("expected {}, or scripted", names.join(", "));
+            Failure::usage(format!("{PROVIDER}: there is no provider {asked:?}")).hint(hint)
+        });
+        return found.map(Some);
+    }
+    if set(URL).is_some() || set(NAME).is_some() {
+        return Ok(named("openai"));
+    }
+    Ok(PROVIDERS.iter().find(|provider| provider.key.is_some_and(|key| set(key).is_some())))
+}
+
+fn scripted(script: &Script) -> Model {
+    Model::Scripted { script: script.text.clone(), script_name: script.name.clone() }
+}
+
+fn tokens(text: &str) -> Result<u64, Failure> {
+    let tokens = text.parse().ok().filter(|tokens| *tokens > 0);
+    tokens.ok_or_else(|| {
+        Failure::usage(format!("{MAX_TOKENS} is {text:?}: expected a number of tokens, 1 or more"))
+    })
+}
+
+fn options(text: &str) -> Result<serde_json::Map<String, serde_json::Value>, Failure> {
+    serde_json::from_str(text).map_err(|error| {
+        Failure::usage(format!("{OPTIONS} is not a JSON object: {error}"))
+            .hint(format!("for example {OPTIONS}='{{\"temperature\": 0}}'"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(set: &[(&str, &str)]) -> Result<Model, Failure> {
+        let script = Script { name: "s".to_owned(), text: "{}".to_owned() };
+        let find = |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+        chosen(&find, &script)
+    }
+
+    fn endpoint(url: &str, name: &str, key_env: Option<&str>) -> Endpoint {
+        Endpoint {
+            url: url.to_owned(),
+            name: name.to_owned(),
+            key_env: key_env.map(str::to_owned),
+            ..Endpoint::default()
+        }
+    }
+
+    #[test]
+    fn an_endpoint_is_used_if_anything_of_it_is_set() {
+        let (openai, key) = ("https://api.openai.com/v1", "OPENAI_API_KEY");
+        let (anthropic, claude) = ("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY");
+        let scripted = Model::Scripted { script: "{}".to_owned(), script_name: "s".to_owned() };
+        for (set, expected) in [
+            (vec![], scripted.clone()),
+            (vec![(key, "")], scripted.clone()),
+            (vec![(key, "k"), (PROVIDER, "scripted")], scripted),
+            (vec![(key, "k"), (claude, "k")], Model::Openai(endpoint(openai, "gpt-4.1-mini", Some(key)))),
+            (vec![(URL, "http://l")], Model::Openai(endpoint("http://l", "gpt-4.1-mini", None))),
+            (vec![(NAME, "m"), (key, "k")], Model::Openai(endpoint(openai, "m", Some(key)))),
+            (vec![(claude, "k")], Model::Anthropic(endpoint(anthropic, "claude-haiku-4-5", Some(claude)))),
+            (
+                vec![(PROVIDER, "openai-responses"), (KEY_ENV, "MY_KEY"), (NAME, "m")],
+                Model::OpenaiResponses(endpoint(openai, "m", Some("MY_KEY"))),
+            ),
+            (
+                vec![(PROVIDER, "ollama"), (NAME, "q"), (key, "k")],
+                Model::Openai(endpoint("http://127.0.0.1:11434/v1", "q", None)),
+            ),
+        ] {
+            assert_eq!(of(&set).ok(), Some(expected), "{set:?}");
+        }
+        let set = [(claude, "k"), (MAX_TOKENS, "100"), (OPTIONS, "{\"temperature\": 0}")];
+        let options = json!({"temperature": 0}).as_object().cloned().unwrap_or_default();
+        let base = endpoint(anthropic, "claude-haiku-4-5", Some(claude));
+        let expected = Model::Anthropic(Endpoint { max_tokens: Some(100), options, ..base });
+        assert_eq!(of(&set).ok(), Some(expected));
+    }
+
+    #[test]
+    fn settings_that_cannot_be_meant_are_refused() {
+        for set in [
+            vec![(PROVIDER, "openia")],
+            vec![(PROVIDER, "ollama")],
+            vec![(URL, "http://l"), (MAX_TOKENS, "many")],
+            vec![(URL, "http://l"), (MAX_TOKENS, "0")],
+            vec![(URL, "http://l"), (OPTIONS, "[1]")],
+            vec![(URL, "http://l"), (outlast_workers::model::PRICES_VARIABLE, "/no/such/file")],
+        ] {
+            assert!(of(&set).is_err(), "{set:?}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What is set: keys, options, limits, addresses.
+
+use outlast_tests::model_server::{ModelServer, Protocol, Reply};
+use outlast_workers::{Endpoint, model};
+use serde_json::json;
+
+use super::*;
+
+#[tokio::test]
+async fn the_key_goes_to_the_server_and_nowhere_else() {
+    let key = std::env::var(KEY_VARIABLE).unwrap();
+    for protocol in Protocol::ALL {
+        let body = json!({"error": {"message": format!("wrong key {key}!")}}).to_string();
+        let error = json!({"error": {"type": "overloaded_error", "message": format!("no room for {key}")}});
+        let server = ModelServer::giving([
+            Reply::Plain(401, vec![], body),
+            Reply::Stream(vec![format!("data: {error}\n\n")], outlast_tests::model_server::Ending::Close),
+        ]);
+        let failure = ask_hello(protocol, &server).await.unwrap_err();
+        let expected =
+            format!("wrong key [key]! (the key is that of the environment variable {KEY_VARIABLE})");
+        assert!(failure.text.ends_with(&expected), "{}", failure.text);
+        assert!(ask_hello(protocol, &server).await.unwrap_err().text.ends_with("no room for [key]"));
+        let missing = Endpoint { key_env: Some("OUTLAST_TEST_NO_SUCH_KEY".to_owned()), ..endpoint(&server) };
+        let input = json!({"messages": [user("hello")]});
+        let failure = run(&config(protocol, missing), "model", input.clone()).await.unwrap_err();
+        assert_eq!(failure.kind, "Auth");
+        assert!(failure.text.contains("OUTLAST_TEST_NO_SUCH_KEY"), "{}", failure.text);
+        assert_eq!(server.seen().bodies.len(), 2, "nothing was sent without it");
+        let failure =
+            run(&config(protocol, Endpoint { key_env: None, ..endpoint(&server) }), "model", input).await;
+        assert_eq!(failure.unwrap_err().kind, "Auth");
+    }
+}
+
+#[tokio::test]
+async fn every_attempt_of_an_operation_has_the_same_idempotency_key() {
+    for protocol in Protocol::ALL {
+        let server = ModelServer::start(|_| Reply::Text("ok".to_owned()));
+        let asking = activity(&config(protocol, endpoint(&server)), "generate");
+        for (op, attempt) in [("1", 1), ("1", 2), ("2", 1)] {
+            let task =
+                Task { input: json!({"prompt": "x"}), key: format!("run/{op}"), attempt, ..Task::default() };
+            asking.run(TaskContext::alone(task)).await.unwrap();
+        }
+        let seen = server.seen();
+        let keys: Vec<Option<&String>> = seen.headers.iter().map(|all| all.get("idempotency-key")).collect();
+        match protocol {
+            Protocol::Chat | Protocol::Responses => {
+                assert!(keys[0].is_some() && keys[0] == keys[1] && keys[1] != keys[2], "{keys:?}");
+                assert!(keys.iter().flatten().all(|key| !key.contains("run")), "{keys:?}");
+            }
+            // It knows no such header.
+            Protocol::Anthropic => assert_eq!(keys, [None; 3]),
+        }
+    }
+}
+
+#[tokio::test]
+async fn options_are_added_to_what_is_sent() {
+    for (protocol, option, tokens) in [
+        (Protocol::Chat, "reasoning_effort", "max_tokens"),
+        (Protocol::Responses, "reasoning", "max_output_tokens"),
+        (Protocol::Anthropic, "thinking", "max_tokens"),
+    ] {
+        let server = ModelServer::start(|_| Reply::Text("{}".to_owned()));
+        let options = json!({option: {"type": "adaptive"}, "output_config": {"effort": "high"}});
+        let mut options = options.as_object().unwrap().clone();
+        if protocol != Protocol::Anthropic {
+            options.remove("output_config");
+        }
+        let set = Endpoint { options, max_tokens: Some(77), ..endpoint(&server) };
+        let record = json!({"type": "object", "properties": {}});
+        run(&config(protocol, set), "extract", json!({"prompt": "x", "schema": record})).await.unwrap();
+        let body = server.seen().bodies[0].clone();
+        assert_eq!((&body[option], &body[tokens]), (&json!({"type": "adaptive"}), &json!(77)), "{body}");
+        if protocol == Protocol::Anthropic {
+            let output = &body["output_config"];
+            assert_eq!(
+                (&output["effort"], &output["format"]["type"]),
+                (&json!("high"), &json!("json_schema"))
+            );
+        }
+        let own = json!({"messages": []}).as_object().unwrap().clone();
+        let refused = config(protocol, Endpoint { options: own, ..endpoint(&server) });
+        let error = model::activities(&refused).err().unwrap();
+        assert!(error.contains("\"messages\""), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn models_without_reasoning_are_not_asked_for_it() {
+    for (name, asked) in [("gpt-4.1-mini", false), ("openai/gpt-4o", false), ("gpt-5", true), ("o3", true)] {
+        let server = ModelServer::giving([Reply::Text("ok".to_owned())]);
+        let named = Endpoint { name: name.to_owned(), ..endpoint(&server) };
+        run(&config(Protocol::Responses, named), "generate", json!({"prompt": "x"})).await.unwrap();
+        assert_eq!(!server.seen().bodies[0]["include"].is_null(), asked, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_overloaded() {
+    let server = ModelServer::giving([]);
+    for protocol in Protocol::ALL {
+        let nowhere = Endpoint { url: "http://127.0.0.1:1/v1".to_owned(), ..endpoint(&server) };
+        let input = json!({"messages": [user("hello")]});
+        let failure = run(&config(protocol, nowhere), "model", input).await.unwrap_err();
+        assert_eq!((failure.kind.as_str(), failure.retryable), ("Overloaded", true));
+        assert!(!failure.text.contains("127.0.0.1"), "{}", failure.text);
+        assert_eq!(ask(protocol, &server, &[]).await.unwrap_err().kind, "BadRequest");
+    }
+}
