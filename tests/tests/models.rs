@@ -1,0 +1,304 @@
+//! Runs whose model is slow, refuses, breaks off or talks nonsense, in each protocol, through the whole runtime.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::time::{Duration, SystemTime};
+
+use outlast_tests::model_server::speak::{heard, pieces};
+use outlast_tests::model_server::{Ending, KEY, ModelServer, Part, Protocol, Reply, Stop};
+use outlast_tests::process::{Process, until};
+use outlast_tests::world::{Role, World};
+use serde_json::{Value, json};
+
+/// Makes a world whose model is this one, spoken to in this protocol.
+fn world_of(model: &ModelServer, protocol: Protocol) -> World {
+    World::with_examples()
+        .with_variable("OUTLAST_MODEL_PROVIDER", protocol.provider())
+        .with_variable("OUTLAST_MODEL_URL", &model.url())
+        .with_variable("OUTLAST_MODEL_KEY_ENV", "MODEL_KEY")
+        .with_variable("MODEL_KEY", KEY)
+}
+
+/// Starts the built-in agent with a task.
+fn agent(world: &World) -> Process {
+    let server = world.host(&["examples/agent.flow"]);
+    let input = json!({"task": "go", "max_turns": 5});
+    let start = json!({"flow": "Agent", "id": "r", "input": input, "permissions": {"allow": ["shell(*)", "write(*)"]}});
+    let answer = world.post("/v1/runs", &start);
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    server
+}
+
+fn idle(world: &World) {
+    until("the agent to be idle", || world.get("/v1/runs/r")["state"] == "Idle");
+}
+
+/// All that the run's history and its emits say.
+fn told(world: &World) -> String {
+    world.get("/v1/runs/r/events?limit=1000").to_string()
+}
+
+fn requests(model: &ModelServer) -> usize {
+    model.seen().bodies.len()
+}
+
+fn no_faults(model: &ModelServer, what: &str) {
+    assert_eq!(model.seen().faults, Vec::<String>::new(), "{what}");
+}
+
+/// Case RTY-01: a limit is waited for as long as the provider says, in whatever form, and a kill does not shorten it.
+#[test]
+fn a_rate_limit_is_waited_for_across_a_restart() {
+    let in_three_seconds = SystemTime::now() + Duration::from_secs(3);
+    let date = httpdate::fmt_http_date(in_three_seconds);
+    let body = json!({"error": {"message": "Rate limit reached. Please try again in 2.0s."}}).to_string();
+    for (what, headers, body) in [
+        ("seconds", vec![("retry-after", "2".to_owned())], String::new()),
+        ("a date", vec![("retry-after", date)], String::new()),
+        ("a sentence", vec![], body),
+    ] {
+        let model =
+            ModelServer::giving([Reply::Plain(429, headers, body), Reply::Text("here I am".to_owned())]);
+        let world = world_of(&model, Protocol::Chat);
+        let mut server = agent(&world);
+        until("the refusal", || told(&world).contains("RateLimited"));
+        server.murder();
+        let _server = world.host(&[]);
+        idle(&world);
+        let times = model.seen().times.clone();
+        assert_eq!(times.len(), 2, "{what}");
+        // The date has whole seconds only, and began to run before the first request.
+        let least = Duration::from_millis(if what == "a date" { 0 } else { 1_990 });
+        assert!(times[1] - times[0] >= least, "{what}: {:?}", times[1] - times[0]);
+        assert!(
+            what != "a date" || SystemTime::now() + Duration::from_secs(1) >= in_three_seconds,
+            "too early"
+        );
+        assert!(told(&world).contains("here I am"), "{what}");
+    }
+}
+
+/// Cases RTY-02, RTY-03, RTY-08: what waiting or trying again cannot mend is shown at once, after one request, with what to do.
+#[test]
+fn hopeless_requests_are_made_once_and_shown() {
+    let error = |text: &str| json!({"error": {"message": text}}).to_string();
+    for (what, reply, shown) in [
+        (
+            "a limit of 12 hours",
+            Reply::Plain(429, vec![("retry-after", "43200".to_owned())], String::new()),
+            "it asks to wait 43200s",
+        ),
+        ("a wrong key", Reply::Error(401), "environment variable MODEL_KEY"),
+        ("no permission", Reply::Error(403), "environment variable MODEL_KEY"),
+        ("an old key", Reply::Plain(400, vec![], error("API key expired")), "environment variable MODEL_KEY"),
+        ("no such model", Reply::Error(404), "the model asked for is"),
+        ("a bad request", Reply::Plain(400, vec![], error("invalid request")), "invalid request"),
+    ] {
+        let model = ModelServer::start(move |_| reply.clone());
+        let world = world_of(&model, Protocol::Anthropic);
+        let _server = agent(&world);
+        idle(&world);
+        assert_eq!(requests(&model), 1, "{what}");
+        let told = told(&world);
+        assert!(told.contains("Failed: ") && told.contains(shown), "{what}: {told}");
+        assert!(!told.contains(KEY), "{what}");
+    }
+}
+
+/// Case RTY-03: once the key is right, the same run goes on.
+#[test]
+fn a_run_goes_on_when_its_key_is_mended() {
+    let model = ModelServer::start(|_| Reply::Text("here I am".to_owned()));
+    model.seen().key = Some("another".to_owned());
+    let world = world_of(&model, Protocol::Responses);
+    let _server = agent(&world);
+    idle(&world);
+    model.seen().key = None;
+    let say = json!({"type": "Say", "value": {"text": "again"}, "id": "m"});
+    assert_eq!(world.post("/v1/runs/r/messages", &say).status, 202);
+    until("the answer", || told(&world).contains("here I am"));
+    assert_eq!(requests(&model), 2);
+}
+
+/// Case MOD-11: a conversation that cannot be made small enough ends in an error that says what is large.
+#[test]
+fn an_overflow_that_stays_is_shown_and_not_tried_for_ever() {
+    let overflow = json!({"error": {"code": "context_length_exceeded", "message": "too long"}}).to_string();
+    let model = ModelServer::start(move |_| Reply::Plain(400, vec![], overflow.clone()));
+    let world = world_of(&model, Protocol::Chat);
+    let _server = agent(&world);
+    idle(&world);
+    assert!(requests(&model) <= 4, "{} requests", requests(&model));
+    assert!(told(&world).contains("bytes sent: system"), "{}", told(&world));
+}
+
+/// Case MOD-13: a tool that does not exist is answered, and no other takes its place.
+#[test]
+fn unknown_tools_are_answered_and_nothing_is_run() {
+    let command = json!({"command": "touch ran"});
+    for protocol in Protocol::ALL {
+        let calls = vec![
+            ("a", "nope", command.clone()),
+            ("b", "SHELL", command.clone()),
+            ("c", "shell ", command.clone()),
+        ];
+        let model = ModelServer::giving([Reply::Calls(calls), Reply::Text("I see".to_owned())]);
+        let world = world_of(&model, protocol);
+        let server = agent(&world);
+        until("an end or a question", || {
+            let run = world.get("/v1/runs/r");
+            run["state"] == "Idle" || run["questions"].as_array().is_some_and(|all| !all.is_empty())
+        });
+        // What is not in the catalogue is asked about; a refusal is an answer too.
+        while let Some(question) =
+            world.get("/v1/runs/r")["questions"].as_array().and_then(|all| all.first().cloned())
+        {
+            let answer = json!({"question": question["id"], "choice": "approve", "shown": question["shown"]});
+            let _decided = world.post("/v1/runs/r/answers", &answer);
+        }
+        idle(&world);
+        no_faults(&model, protocol.provider());
+        let last = model.seen().bodies.last().cloned().unwrap();
+        let answers: Vec<String> =
+            heard(&last).into_iter().filter(|(role, _)| role == "tool").map(|(_, text)| text).collect();
+        assert_eq!(answers.len(), 3, "{answers:?}");
+        assert!(answers.iter().all(|text| text.starts_with("error: ")), "{answers:?}");
+        assert!(!world.work().join("ran").exists());
+        drop(server);
+    }
+}
+
+/// Case MOD-08: no call of a turn that was cut is run, and a model that is always cut is not asked for ever.
+#[test]
+fn cut_turns_run_nothing_and_end() {
+    for protocol in Protocol::ALL {
+        let args = json!({"path": "x.txt", "content": "half of it"}).to_string();
+        let model = ModelServer::start(move |body| {
+            let turn = heard(body).len();
+            let call = |part: &str| Part::Call(format!("{part}{turn}"), "write".to_owned(), args.clone());
+            Reply::Says(
+                vec![call("a"), Part::Call(format!("b{turn}"), "write".to_owned(), args[..9].to_owned())],
+                Stop::Length,
+            )
+        });
+        let world = world_of(&model, protocol);
+        let _server = agent(&world);
+        until("the end", || world.get("/v1/runs/r")["status"] == "ended");
+        no_faults(&model, protocol.provider());
+        assert_eq!(requests(&model), 5, "as many turns as were allowed");
+        assert!(!world.work().join("x.txt").exists());
+        let last = model.seen().bodies.last().cloned().unwrap();
+        assert!(
+            heard(&last).iter().any(|(role, text)| role == "tool" && text.contains("cut at the token limit"))
+        );
+    }
+}
+
+/// Case STR-06: what was streamed before a kill is no turn; the model is asked once more.
+#[test]
+fn a_kill_in_the_middle_of_a_stream_asks_once_more() {
+    let parts = [
+        Part::Text("I will write it".to_owned()),
+        Part::Call(
+            "a".to_owned(),
+            "write".to_owned(),
+            "{\"path\": \"x.txt\", \"content\": \"half\"}".to_owned(),
+        ),
+    ];
+    for (at, protocol) in Protocol::ALL.into_iter().enumerate() {
+        for victim in [Role::Runtime, Role::Model] {
+            let all = pieces(protocol, "m", &parts, Stop::End);
+            // In the middle of the text, of the arguments, or before the end of all.
+            let begun = all[..all.len() * (at + 2) / 5].to_vec();
+            let model = ModelServer::giving([
+                Reply::Stream(begun, Ending::Silence),
+                Reply::Text("second try".to_owned()),
+            ]);
+            let world = world_of(&model, protocol);
+            let mut server = agent(&world);
+            until("the request", || requests(&model) == 1);
+            if victim == Role::Runtime {
+                server.murder();
+                world.kill(Role::Model);
+                server = world.host(&[]);
+            } else {
+                world.kill(Role::Model);
+            }
+            idle(&world);
+            assert_eq!(requests(&model), 2, "{protocol:?}, {victim:?}");
+            no_faults(&model, protocol.provider());
+            let told = told(&world);
+            assert!(told.contains("second try") && !told.contains("I will write"), "{protocol:?}: {told}");
+            assert!(!world.work().join("x.txt").exists());
+            drop(server);
+        }
+    }
+}
+
+/// Cases MOD-01, MOD-05, MOD-10: thoughts, calls and results of a turn that was interrupted come back whole, in each protocol.
+#[test]
+fn a_turn_with_thoughts_and_tools_survives_kills() {
+    for protocol in Protocol::ALL {
+        let command = |id: &str, script: &str| {
+            Part::Call(id.to_owned(), "shell".to_owned(), json!({ "command": script }).to_string())
+        };
+        let turn = vec![
+            Part::Thought("three things, \"quoted\"".to_owned()),
+            command("a", "echo done-a"),
+            command("b", "touch begun; while test -e gate; do sleep 0.01; done; echo done-b"),
+            command("c", "exit 3"),
+        ];
+        let model = ModelServer::giving([
+            Reply::Says(turn, Stop::End),
+            Reply::Says(vec![Part::Thought("now".to_owned()), Part::Text("all three".to_owned())], Stop::End),
+            Reply::Text("and again".to_owned()),
+        ]);
+        let world = world_of(&model, protocol);
+        world.write("gate", "");
+        let mut server = agent(&world);
+        until("b to run", || world.work().join("begun").exists());
+        server.murder();
+        world.kill(Role::Tool);
+        let _server = world.host(&[]);
+        idle(&world);
+        let say = json!({"type": "Say", "value": {"text": "and now?"}, "id": "m"});
+        assert_eq!(world.post("/v1/runs/r/messages", &say).status, 202);
+        until("the next turn", || told(&world).contains("and again"));
+        no_faults(&model, protocol.provider());
+        let last = model.seen().bodies.last().cloned().unwrap();
+        let results = heard(&last).into_iter().filter(|(role, _)| role == "tool").count();
+        assert_eq!((results, requests(&model)), (3, 3), "{protocol:?}: {last}");
+    }
+}
+
+/// A flow gets a value of its own type, and what does not fit is an error that it can handle.
+#[test]
+fn a_flow_gets_values_of_its_own_types() {
+    for protocol in Protocol::ALL {
+        // The schema is a record, which stands for itself.
+        let value: Value = json!({"from": "Ann", "total": 12, "state": {"type": "Paid", "on": "Monday"}});
+        let model =
+            ModelServer::giving([Reply::Text(value.to_string()), Reply::Text("It is from Ann.".to_owned())]);
+        let world = World::with_flows()
+            .with_variable("OUTLAST_MODEL_PROVIDER", protocol.provider())
+            .with_variable("OUTLAST_MODEL_URL", &model.url())
+            .with_variable("OUTLAST_MODEL_KEY_ENV", "MODEL_KEY")
+            .with_variable("MODEL_KEY", KEY);
+        let run = |id: &str| {
+            world.json(&[
+                "run",
+                "flows/extracted.flow",
+                "--input",
+                "{\"letter\": \"Dear\"}",
+                "--id",
+                id,
+                "--output",
+                "json",
+            ])
+        };
+        assert_eq!(run("a")["outcome"]["value"], "Ann: 12", "{protocol:?}");
+        let second = run("b")["outcome"]["value"].to_string();
+        assert!(second.contains("failed: the answer is not what was asked for"), "{protocol:?}: {second}");
+        no_faults(&model, protocol.provider());
+    }
+}
