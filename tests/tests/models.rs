@@ -10,13 +10,17 @@ use outlast_tests::process::{Process, until};
 use outlast_tests::world::{Role, World};
 use serde_json::{Value, json};
 
-/// Makes a world whose model is this one, spoken to in this protocol.
-fn world_of(model: &ModelServer, protocol: Protocol) -> World {
-    World::with_examples()
+/// Gives a world this model, spoken to in this protocol.
+fn with_model(world: World, model: &ModelServer, protocol: Protocol) -> World {
+    world
         .with_variable("OUTLAST_MODEL_PROVIDER", protocol.provider())
         .with_variable("OUTLAST_MODEL_URL", &model.url())
         .with_variable("OUTLAST_MODEL_KEY_ENV", "MODEL_KEY")
         .with_variable("MODEL_KEY", KEY)
+}
+
+fn world_of(model: &ModelServer, protocol: Protocol) -> World {
+    with_model(World::with_examples(), model, protocol)
 }
 
 /// Starts the built-in agent with a task.
@@ -279,11 +283,7 @@ fn a_flow_gets_values_of_its_own_types() {
         let value: Value = json!({"from": "Ann", "total": 12, "state": {"type": "Paid", "on": "Monday"}});
         let model =
             ModelServer::giving([Reply::Text(value.to_string()), Reply::Text("It is from Ann.".to_owned())]);
-        let world = World::with_flows()
-            .with_variable("OUTLAST_MODEL_PROVIDER", protocol.provider())
-            .with_variable("OUTLAST_MODEL_URL", &model.url())
-            .with_variable("OUTLAST_MODEL_KEY_ENV", "MODEL_KEY")
-            .with_variable("MODEL_KEY", KEY);
+        let world = with_model(World::with_flows(), &model, protocol);
         let run = |id: &str| {
             world.json(&[
                 "run",

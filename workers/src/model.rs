@@ -4,7 +4,7 @@
 //! system?)` gives a value that fits a JSON Schema. Two providers stand behind one trait: [`remote`], an endpoint that speaks [`chat`]
 //! completions, [`responses`] or [`anthropic`] messages, and [`scripted`], which needs no key and answers by rules. An answer takes this
 //! way: [`conversation`] mends what is sent, a protocol writes it, [`wire`] sends it and reads the stream, the protocol's assembly
-//! puts it together, [`heard`] judges it, [`pricing`] counts it. Leaves retrying and budgets to the flow. Invariant: a conversation
+//! puts it together, [`heard`] judges it, [`pricing`] counts it; [`pace`] keeps the rate that is set. Leaves retrying and budgets to the flow. Invariant: a conversation
 //! that is sent is whole (every call has its answer), an answer that is given is whole too, and what was cut or broken is never run.
 
 mod activity;
@@ -13,6 +13,7 @@ mod chat;
 mod conversation;
 mod error;
 mod heard;
+mod pace;
 mod pricing;
 mod remote;
 mod responses;
@@ -26,7 +27,7 @@ use std::sync::Arc;
 use conversation::Part;
 pub(crate) use conversation::{Message, ToolCall, ToolSchema};
 pub(crate) use error::ModelError;
-pub use pricing::{PRICES_VARIABLE, check_prices};
+pub use remote::check_environment;
 
 use remote::{Protocol, Remote};
 use schema::AnswerFormat;

@@ -83,6 +83,12 @@ pub struct Endpoint {
     /// What it costs; if left out, the table of prices says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
+    /// How many requests a minute the worker makes; if left out, what its environment says, else as many as there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_minute: Option<u64>,
+    /// How many tokens a minute it reads and writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_minute: Option<u64>,
     /// More fields of the provider's requests, such as `temperature`, `reasoning` or `thinking`.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub options: serde_json::Map<String, crate::Json>,

@@ -15,7 +15,7 @@ use crate::limits::PRICES_BYTES_MAX;
 use crate::options::Prices;
 
 /// The environment variable that names a file of prices.
-pub const PRICES_VARIABLE: &str = "OUTLAST_MODEL_PRICES";
+pub(crate) const PRICES_VARIABLE: &str = "OUTLAST_MODEL_PRICES";
 
 const TABLE: &str = include_str!("prices.json");
 
@@ -150,7 +150,7 @@ pub(crate) fn rates(
 ///
 /// # Errors
 /// What is wrong, with the file's name.
-pub fn check_prices(path: &str) -> Result<(), String> {
+pub(crate) fn check_prices(path: &str) -> Result<(), String> {
     read_file(path).map(drop)
 }
 

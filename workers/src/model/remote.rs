@@ -11,11 +11,12 @@ use reqwest::RequestBuilder;
 use super::conversation::{Reader, Turn, turns};
 use super::error::{Kind, ModelError};
 use super::heard::{Answer, Assemble};
-use super::pricing::{PRICES_VARIABLE, Rates, rates};
+use super::pace::Paces;
+use super::pricing::{PRICES_VARIABLE, Rates, check_prices, rates};
 use super::wire::Wire;
 use super::{Completion, Provider, Request, anthropic, chat, responses};
 use crate::Json;
-use crate::limits::KEY_CHARS;
+use crate::limits::{KEY_CHARS, TOKEN_BYTES};
 use crate::options::Endpoint;
 use crate::sdk::TaskContext;
 
@@ -35,11 +36,40 @@ pub(crate) struct Remote {
     /// Names protocol and model: what this model thought goes back to no other.
     author: String,
     rates: Option<Rates>,
+    paces: Paces,
+}
+
+/// How many requests a minute are made.
+const REQUESTS_VARIABLE: &str = "OUTLAST_MODEL_REQUESTS_PER_MINUTE";
+/// How many tokens a minute are read and written.
+const TOKENS_VARIABLE: &str = "OUTLAST_MODEL_TOKENS_PER_MINUTE";
+
+/// Says what is wrong with the settings that a worker takes from its own environment: prices and rates.
+///
+/// # Errors
+/// What is wrong, with the variable's name.
+pub fn check_environment(variable: &dyn Fn(&str) -> Option<String>) -> Result<(), String> {
+    let prices = variable(PRICES_VARIABLE).filter(|path| !path.is_empty());
+    prices.as_deref().map_or(Ok(()), check_prices)?;
+    rate(REQUESTS_VARIABLE, variable)?;
+    rate(TOKENS_VARIABLE, variable).map(drop)
+}
+
+fn rate(name: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<u64>, String> {
+    let Some(text) = variable(name).filter(|text| !text.trim().is_empty()) else { return Ok(None) };
+    let rate = text.trim().parse().ok().filter(|rate| *rate > 0);
+    rate.map(Some).ok_or_else(|| format!("{name} is {text:?}: expected a number, 1 or more"))
 }
 
 impl Remote {
     pub(crate) fn new(protocol: Protocol, settings: &Endpoint) -> Result<Remote, String> {
-        let table = std::env::var(PRICES_VARIABLE).ok().filter(|path| !path.is_empty());
+        let variable = |name: &str| std::env::var(name).ok();
+        let table = variable(PRICES_VARIABLE).filter(|path| !path.is_empty());
+        let requests = settings
+            .requests_per_minute
+            .map_or_else(|| rate(REQUESTS_VARIABLE, &variable), |r| Ok(Some(r)))?;
+        let tokens =
+            settings.tokens_per_minute.map_or_else(|| rate(TOKENS_VARIABLE, &variable), |r| Ok(Some(r)))?;
         let rates = rates(&settings.name, settings.prices.as_ref(), table.as_deref())?;
         if rates.is_none() {
             tracing::info!(
@@ -60,6 +90,7 @@ impl Remote {
             settings: settings.clone(),
             author: format!("{}/{}", protocol.name(), settings.name),
             rates,
+            paces: Paces::new(requests, tokens),
         })
     }
 
@@ -96,11 +127,16 @@ impl Remote {
                 error
             }
         };
+        let estimated = body.to_string().len() as u64 / TOKEN_BYTES;
+        self.paces.admit(estimated).await?;
         let response =
             self.wire.send(&body, |r, key| self.protocol.sign(r, key, task)).await.map_err(sized)?;
         let mut assembly = self.protocol.assembly(&self.author);
         self.wire.read(response, assembly.as_mut(), task).await.map_err(sized)?;
         let heard = assembly.heard();
+        if let (Some(input), Some(output)) = (heard.usage.input, heard.usage.output) {
+            self.paces.correct(estimated, input.saturating_add(output));
+        }
         // What was heard is paid for, also if it makes no answer.
         let cost = self.rates.and_then(|rates| rates.cost(&heard.usage));
         heard.answer(&task.op().replace('.', "_")).map_err(|error| ModelError { cost, ..sized(error) })

@@ -110,3 +110,23 @@ async fn a_server_that_is_not_there_is_overloaded() {
         assert_eq!(ask(protocol, &server, &[]).await.unwrap_err().kind, "BadRequest");
     }
 }
+
+#[tokio::test]
+async fn a_rate_that_is_set_is_kept() {
+    let server = ModelServer::start(|_| Reply::Text("ok".to_owned()));
+    let paced = Endpoint { requests_per_minute: Some(600), ..endpoint(&server) };
+    let asking = activity(&config(Protocol::Chat, paced), "generate");
+    for _ in 0..3 {
+        asking.run(context(json!({"prompt": "x"}))).await.unwrap();
+    }
+    let times = server.seen().times.clone();
+    assert!(times[2] - times[0] >= std::time::Duration::from_millis(190), "{times:?}");
+    let slow = Endpoint { tokens_per_minute: Some(1), ..endpoint(&server) };
+    let failure = run(&config(Protocol::Chat, slow), "generate", json!({"prompt": "x"})).await.unwrap_err();
+    assert_eq!(
+        (failure.kind.as_str(), failure.retryable, times.len()),
+        ("RateLimited", true, 3),
+        "{failure}"
+    );
+    assert!(failure.text.contains("it asks to wait"), "{failure}");
+}

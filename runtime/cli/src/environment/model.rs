@@ -79,9 +79,8 @@ pub(super) fn chosen(variable: &dyn Fn(&str) -> Option<String>, script: &Script)
         // Endpoints on this machine need no key; then none is asked for.
         None => provider.key.filter(|key| set(key).is_some()).map(str::to_owned),
     };
-    if let Some(path) = set(outlast_workers::model::PRICES_VARIABLE) {
-        outlast_workers::model::check_prices(&path).map_err(Failure::usage)?;
-    }
+    // The worker reads these itself; here somebody sees what is wrong with them.
+    outlast_workers::model::check_environment(variable).map_err(Failure::usage)?;
     Ok((provider.make)(Endpoint {
         url: set(URL).unwrap_or_else(|| provider.url.to_owned()),
         name,
@@ -189,7 +188,9 @@ mod tests {
             vec![(URL, "http://l"), (MAX_TOKENS, "many")],
             vec![(URL, "http://l"), (MAX_TOKENS, "0")],
             vec![(URL, "http://l"), (OPTIONS, "[1]")],
-            vec![(URL, "http://l"), (outlast_workers::model::PRICES_VARIABLE, "/no/such/file")],
+            vec![(URL, "http://l"), ("OUTLAST_MODEL_PRICES", "/no/such/file")],
+            vec![(URL, "http://l"), ("OUTLAST_MODEL_TOKENS_PER_MINUTE", "0")],
+            vec![(URL, "http://l"), ("OUTLAST_MODEL_REQUESTS_PER_MINUTE", "ten")],
         ] {
             assert!(of(&set).is_err(), "{set:?}");
         }
