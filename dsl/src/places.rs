@@ -20,8 +20,11 @@ pub struct PlaceEntry {
     /// The state; none for what belongs to the flow itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// `flow`, `state`, `effect`, `start`, `arrow 2`, `timer 0`, `limit 0`, `data x`.
+    /// `flow`, `state`, `effect`, `start`, `arrow 2`, `arrow 2 arm 0`, `branch 1` (of `choose`), `timer 0`, `limit 0`, `data x`.
     pub part: String,
+    /// The column, from 1, so that parts on one line can be told apart; 0 if it was not noted.
+    #[serde(default)]
+    pub column: u32,
     /// The line.
     #[serde(flatten)]
     pub line: PlaceLine,

@@ -86,6 +86,8 @@ pub struct Stub {
 pub struct StubReply {
     /// Milliseconds that the attempt takes; none: it is answered at once.
     pub after_ms: Option<u64>,
+    /// What the attempt reports to have cost, as a decimal; none: it reports no cost.
+    pub cost: Option<String>,
     /// What it is.
     pub gives: Reply,
 }

@@ -122,11 +122,18 @@ fn the_exit_code_tells_what_is_wrong() {
         (vec!["test", "hello.flow"], 1),
         (vec!["test", "hello.flow", "bad.flow"], 2),
         (vec!["test", "missing.flow"], 2),
-        (vec!["test", "hello.flow", "--filter", "nothing is named so"], 0),
+        (vec!["test", "hello.flow", "--filter", "others"], 1),
+        (vec!["test", "hello.flow", "--filter", "nothing is named so"], 2),
         (vec!["test", "hello.flow", "--coverage-min", "50"], 1),
     ] {
         let end = world.run(&arguments);
         assert_eq!(end.code, Some(code), "{arguments:?}: {end:?}");
+    }
+    let end = world.run(&["test", "hello.flow", "--filter", "nothing is named so"]);
+    for words in
+        ["no test has \"nothing is named so\" in its name", "\"it greets\"", "\"it greets <others>\""]
+    {
+        assert!(end.stderr.contains(words), "nothing about {words:?}: {end:?}");
     }
     world.write("good.flow", FLOW.split("test \"it greets <").next().unwrap());
     for (least, code) in [("50", 0), ("51", 1)] {

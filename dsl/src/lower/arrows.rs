@@ -6,6 +6,7 @@
 use super::expr::Typed;
 use super::flows::FlowCx;
 use super::outcomes::{EffectInfo, Named};
+use super::places::Part;
 use super::scope::Scope;
 use super::word::Word;
 use crate::check::tables::{Shape, UpperName};
@@ -21,6 +22,16 @@ pub(crate) struct OwnArrow {
     pub(crate) arrow: Arrow,
     pub(crate) named: Named,
     pub(crate) span: TextSpan,
+    /// Where its arms stand; none if it leads to one goal.
+    pub(crate) arms: Vec<TextSpan>,
+}
+
+impl OwnArrow {
+    /// The parts that it is, as the `at`th arrow, with their places.
+    pub(crate) fn parts(&self, at: usize) -> impl Iterator<Item = (Part, TextSpan)> {
+        let arms = self.arms.iter().enumerate().map(move |(arm, span)| (Part::Arm(at, arm), *span));
+        std::iter::once((Part::Arrow(at), self.span)).chain(arms)
+    }
 }
 
 /// The timers of a state with their places.
@@ -64,7 +75,8 @@ impl Scope<'_> {
         self.leave(mark);
         let on: Vec<Outcome> = named.iter().map(|(outcome, _)| *outcome).collect();
         let arrow = Arrow { on, payload, bind, guard, acts, then };
-        (!named.is_empty()).then(|| OwnArrow { arrow, named, span: of.span() })
+        let arms = of.arms().into_iter().flat_map(|arms| arms.arms()).map(|arm| arm.span()).collect();
+        (!named.is_empty()).then(|| OwnArrow { arrow, named, span: of.span(), arms })
     }
 
     fn arms_of_arrow(

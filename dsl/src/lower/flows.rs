@@ -12,6 +12,7 @@ use super::scope::{FlowNames, MessageSig, Scope, StateSig};
 use crate::check::declare::Texts;
 use crate::check::tables::{FlowSig, Spot, Tables};
 use crate::check::ty::Ty;
+use crate::diag::TextSpan;
 use crate::diag::catalogue::{deadlines, flows, names, types};
 use crate::diag::{Diagnostic, FileId};
 use crate::machine::link::Program;
@@ -217,7 +218,7 @@ impl<'t> Lowering<'t, '_> {
             }
         }
         let arrows = scope.scope_arrows(cx, text);
-        places.extend(arrows.iter().enumerate().map(|(at, one)| (Part::Arrow(at), one.span)));
+        places.extend(arrows.iter().enumerate().flat_map(|(at, one)| one.parts(at)));
         let on_cancel = scope.on_cancel(cx, text);
         let start = scope.start(cx, text, spot);
         places.extend(text.starts().take(1).map(|start| (Part::Start, start.span())));
@@ -251,8 +252,10 @@ impl<'t> Lowering<'t, '_> {
         scope.check_outcomes(cx, &arrows, &info, text.head_span());
         let frame = scope.frame();
         let mut places = vec![(Part::State, text.head_span()), (Part::Effect, head)];
-        places.extend(arrows.iter().enumerate().map(|(at, one)| (Part::Arrow(at), one.span)));
+        places.extend(arrows.iter().enumerate().flat_map(|(at, one)| one.parts(at)));
         places.extend(timers.iter().enumerate().map(|(at, (_, span))| (Part::Timer(at), *span)));
+        let branches = text.effect().map(|effect| branches(&effect)).unwrap_or_default();
+        places.extend(branches.into_iter().enumerate().map(|(at, span)| (Part::Branch(at), span)));
         for (part, span) in places {
             self.book.add(cx.ix, Some(ix), part, Spot { file: self.file, span });
         }
@@ -265,6 +268,15 @@ impl<'t> Lowering<'t, '_> {
             timers: timers.into_iter().map(|(timer, _)| timer).collect(),
             frame,
         }
+    }
+}
+
+/// Where the branches of a `choose` stand.
+fn branches(effect: &ast::Effect) -> Vec<TextSpan> {
+    let ast::Effect::Choose(choose) = effect else { return Vec::new() };
+    match choose.arms() {
+        Some(arms) => arms.arms().map(|arm| arm.span()).collect(),
+        None => choose.branches().map(|branch| branch.span()).collect(),
     }
 }
 

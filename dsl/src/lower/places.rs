@@ -20,6 +20,10 @@ pub(crate) enum Part {
     Effect,
     Start,
     Arrow(usize),
+    /// An arm of an arrow: the arrow, the arm.
+    Arm(usize, usize),
+    /// A branch or an arm of `choose`.
+    Branch(usize),
     Timer(usize),
     Limit(usize),
     Data(String),
@@ -34,6 +38,8 @@ impl fmt::Display for Part {
             Part::Effect => f.write_str("effect"),
             Part::Start => f.write_str("start"),
             Part::Arrow(at) => write!(f, "arrow {at}"),
+            Part::Arm(arrow, at) => write!(f, "arrow {arrow} arm {at}"),
+            Part::Branch(at) => write!(f, "branch {at}"),
             Part::Timer(at) => write!(f, "timer {at}"),
             Part::Limit(at) => write!(f, "limit {at}"),
             Part::Data(name) => write!(f, "data {name}"),
@@ -73,7 +79,8 @@ impl PlaceBook {
         let own = self.entries.iter().filter(|(one, ..)| *one == flow);
         own.filter_map(|(_, state, part, spot)| {
             let (source, lines) = sources.get(spot.file.0 as usize)?;
-            let line = lines.position(spot.span.start, &source.text).line;
+            let at = lines.position(spot.span.start, &source.text);
+            let line = at.line;
             let whole = lines.span_of(line - 1, &source.text).map_or("", |span| span.of(&source.text));
             let snippet = whole.trim().to_owned();
             let line = PlaceLine { file: source.name.clone(), line, snippet };
@@ -81,6 +88,7 @@ impl PlaceBook {
                 flow: flow_name.to_owned(),
                 state: state.map(&name_of),
                 part: part.to_string(),
+                column: at.column,
                 line,
             })
         })

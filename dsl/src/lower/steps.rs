@@ -119,7 +119,7 @@ impl Lowering<'_, '_> {
         scope.check_outcomes(cx, &arrows, &EffectInfo { possible: step.possible.clone(), ..info }, step.span);
         let frame = scope.frame();
         let mut places = vec![(Part::State, step.span), (Part::Effect, step.span)];
-        places.extend(arrows.iter().enumerate().map(|(at, one)| (Part::Arrow(at), one.span)));
+        places.extend(arrows.iter().enumerate().flat_map(|(at, one)| one.parts(at)));
         places.extend(timers.iter().enumerate().map(|(at, (_, span))| (Part::Timer(at), *span)));
         for (part, span) in places {
             self.book.add(cx.ix, Some(ix), part, Spot { file: self.file, span });
@@ -307,7 +307,7 @@ impl Scope<'_> {
             acts: Vec::new(),
             then: Then::Goal(goal),
         };
-        OwnArrow { arrow, named: vec![(Outcome::Ok, span)], span }
+        OwnArrow { arrow, named: vec![(Outcome::Ok, span)], span, arms: Vec::new() }
     }
 }
 

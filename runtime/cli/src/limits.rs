@@ -77,3 +77,6 @@ pub(crate) const PROGRESS_MS: u64 = 200;
 
 /// Milliseconds between two such lines elsewhere: often enough to see that it moves, rare enough for a log.
 pub(crate) const PROGRESS_LINE_MS: u64 = 10_000;
+
+/// Names of tests that a message lists, where a filter fits none.
+pub(crate) const NAMES_MAX: usize = 12;

@@ -16,7 +16,7 @@ use crate::operation::Effects;
 use crate::program::Program;
 use crate::state::{Diverged, State};
 
-pub(crate) use plan::{ArgsFrom, NodePlan, Plan, Source};
+pub(crate) use plan::{ArgsFrom, Misfit, NodePlan, Plan, Source};
 
 /// Whether a run can go on with another machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

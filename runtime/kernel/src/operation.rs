@@ -258,6 +258,10 @@ pub struct Taken {
 pub enum Way {
     /// `on …`.
     Arrow(u32),
+    /// An arm of an arrow with a block: the arrow, the arm.
+    Arm(u32, u32),
+    /// A branch or an arm of `choose`.
+    Branch(u32),
     /// `after`, `at`, `every`.
     Timer(u32),
     /// The way out of a limit.
@@ -269,6 +273,8 @@ impl std::fmt::Display for Way {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Way::Arrow(at) => write!(f, "arrow {at}"),
+            Way::Arm(arrow, at) => write!(f, "arrow {arrow} arm {at}"),
+            Way::Branch(at) => write!(f, "branch {at}"),
             Way::Timer(at) => write!(f, "timer {at}"),
             Way::Limit(at) => write!(f, "limit {at}"),
         }

@@ -38,7 +38,9 @@ pub(crate) use ask::free_role;
 pub use children::ChildStart;
 pub(crate) use failure::{declared, error_value};
 
-pub(crate) use parts::{Active, ActivityWork, AskWork, FlowNode, Member, NodeId, NodeKind, Op, Owner, Work};
+pub(crate) use parts::{
+    Active, ActivityWork, AskWork, FlowNode, Member, NodeId, NodeKind, Op, Owner, Parent, Work,
+};
 pub(crate) use retry::{attempts_left, rule, wait_until};
 
 use std::sync::Arc;

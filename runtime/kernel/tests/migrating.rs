@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use common::{Run, compiled};
 use outlast_dsl::machine::Machine;
-use outlast_kernel::event::{Event, EventKind, OnOpen};
+use outlast_kernel::Compatibility;
+use outlast_kernel::event::{Choice, EventKind, OnOpen};
 use outlast_kernel::input::{Input, Refusal};
 use outlast_kernel::operation::Outcome;
-use outlast_kernel::{Compatibility, State};
 use serde_json::json;
 
 const OLD: &str = r#"
@@ -50,26 +50,6 @@ fn start() -> Run {
     Run::start(old(), json!({"x": 3}))
 }
 
-/// Migrates a run; replay gives the same bytes.
-#[track_caller]
-fn migrate(run: &mut Run, machine: &Arc<Machine>, map: Vec<(outlast_kernel::ids::OpId, OnOpen)>) {
-    let before = run.state.clone();
-    let kind = run.state.migration(machine, map, "ann".to_owned()).expect("it can go on");
-    let event = Event { n: before.last().next(), time: run.now, digest: before.digest(), kind };
-    run.effects = run.state.apply_migrated(&event, machine).expect("it applies");
-    assert_eq!(run.state.audit(), Ok(()));
-    assert_eq!(run.state.snapshot().machine(), machine.hash().0);
-    let mut again = before;
-    assert!(again.apply(&event).is_err(), "the machine is needed");
-    again.apply_migrated(&event, machine).expect("it applies");
-    assert_eq!(common::bytes(&again), common::bytes(&run.state));
-    let text = serde_json::to_string(&run.state.snapshot()).expect("a snapshot is data");
-    let snapshot = serde_json::from_str(&text).expect("it reads back");
-    let restored = State::restore(Arc::clone(machine), snapshot).expect("it is of the new machine");
-    assert_eq!(common::bytes(&restored), common::bytes(&run.state));
-    run.history.push(event);
-}
-
 #[test]
 fn open_operations_data_and_counts_go_along() {
     let machine = changed(&[
@@ -82,7 +62,7 @@ fn open_operations_data_and_counts_go_along() {
     let mut run = start();
     let (op, _) = run.op("work");
     assert_eq!(run.state.compatibility(&machine), Compatibility::Safe);
-    migrate(&mut run, &machine, Vec::new());
+    run.migrate(&machine, Vec::new());
     assert_eq!(run.op("work").0, op, "it keeps its id");
     run.done("work", json!(4));
     assert_eq!(run.state.path(), "Idle");
@@ -96,7 +76,7 @@ fn a_renamed_state_keeps_its_deadline() {
     let mut run = start();
     run.done("work", json!(4));
     let due = run.state.next_due();
-    migrate(&mut run, &machine, Vec::new());
+    run.migrate(&machine, Vec::new());
     assert_eq!((run.state.path().as_str(), run.state.next_due()), ("Idle", due));
 }
 
@@ -120,7 +100,7 @@ fn what_changed_its_type_needs_a_migration_and_gets_it() {
     let with = [&changes[..], &[("flow F", migration)]].concat();
     let machine = changed(&with);
     let (op, _) = run.op("work");
-    migrate(&mut run, &machine, Vec::new());
+    run.migrate(&machine, Vec::new());
     assert_eq!(run.op("work").0, op);
     run.failed("work", "failed");
     assert_eq!(run.result(), json!("moved"));
@@ -133,10 +113,10 @@ fn an_operation_that_does_not_fit_is_drained_cut_or_opened_again() {
     let (op, _) = run.op("work");
     assert_eq!(run.state.compatibility(&machine), Compatibility::Drain(vec![op]));
     let mut cut = run.clone();
-    migrate(&mut cut, &machine, vec![(op, OnOpen::Cut)]);
+    cut.migrate(&machine, vec![(op, OnOpen::Cut)]);
     assert_eq!(cut.result(), json!("problem"));
     let mut again = run.clone();
-    migrate(&mut again, &machine, vec![(op, OnOpen::Again)]);
+    again.migrate(&machine, vec![(op, OnOpen::Again)]);
     let (new, work) = again.op("work");
     assert_eq!((new.to_string().as_str(), work.input), ("2.0", json!({"x": 3, "y": 2})));
     // At its next rest it can go as it is.
@@ -152,7 +132,7 @@ fn a_blocked_run_goes_on_with_what_it_held() {
     assert!(run.state.blocked().is_some());
     run.say("Add", json!({"n": 2}));
     let machine = changed(&[("set total += r ", "")]);
-    migrate(&mut run, &machine, Vec::new());
+    run.migrate(&machine, Vec::new());
     assert_eq!(run.state.blocked(), None);
     let (op, work) = run.op("work");
     assert_eq!((op.to_string().as_str(), work.input), ("4.1", json!({"x": 2})));
@@ -160,7 +140,7 @@ fn a_blocked_run_goes_on_with_what_it_held() {
     let mut run = start();
     run.done("work", json!(i64::MAX));
     let machine = changed(&[("\"problem\"", "\"other\"")]);
-    migrate(&mut run, &machine, Vec::new());
+    run.migrate(&machine, Vec::new());
     assert_eq!(run.state.blocked().map(|blocked| blocked.event), Some(2));
 }
 
@@ -188,9 +168,66 @@ fn folds_of_migrations_give_the_states_of_the_golden_file() {
     let machine = changed(&[("state Rest", "state Idle was Rest"), ("-> Rest", "-> Idle")]);
     let mut run = start();
     let mut lines = common::fold_line("before", &run);
-    migrate(&mut run, &machine, Vec::new());
+    run.migrate(&machine, Vec::new());
     lines += &common::fold_line("after", &run);
     run.done("work", json!(4));
     lines += &common::fold_line("later", &run);
     common::compare_golden("migrated.txt", &lines);
+}
+
+/// The first version of `upgrade.flow`: one person is asked about a plain text.
+const ASKS_ONE: &str = r#"
+edition 1
+activity polish(draft: text, note: text) -> text within 5m in all 20m effect pure
+flow Write(topic: text) -> text version 1 {
+  limit visits(Improving) <= 20 else -> end ""
+  start Improving("", "")
+  state Improving(draft: text, note: text) {
+    do polish(draft, note) as better
+    on ok -> Asking(better)
+    on problem -> Asking(draft)
+  }
+  state Asking(draft: text) {
+    ask "Is \"{topic}\" good?" show draft to "author" within 7d
+    on approve -> end draft
+    on reject { note } -> Improving(draft, note)
+    on timeout -> end draft
+  }
+}
+"#;
+
+#[test]
+fn a_run_of_the_first_version_goes_on_with_the_program_that_migrates_it() {
+    let machine = Arc::new(compiled(include_str!("../../../dsl/tests/programs/upgrade.flow"), "Write"));
+    let mut asked = Run::start(compiled(ASKS_ONE, "Write"), json!({"topic": "cats"}));
+    asked.done("polish", json!("They purr."));
+    let question = asked.questions()[0].0;
+    // Another type is shown now, so it is asked anew.
+    assert_eq!(asked.state.compatibility(&machine), Compatibility::Drain(vec![question]));
+    asked.migrate(&machine, vec![(question, OnOpen::Again)]);
+    let draft = json!({"title": "cats", "text": "They purr."});
+    let (_, question) = asked.questions()[0];
+    assert_eq!((&question.show, question.to.len()), (&draft, 2));
+    for by in ["author", "editor"] {
+        asked.must(Run::answer(Choice::Approve, by));
+    }
+    assert_eq!(asked.result(), draft);
+
+    let mut improving = Run::start(compiled(ASKS_ONE, "Write"), json!({"topic": "cats"}));
+    improving.done("polish", json!("They purr."));
+    let reject = Input::Answer {
+        question: None,
+        choice: Choice::Reject,
+        value: None,
+        note: "longer".to_owned(),
+        by: "author".to_owned(),
+        role: None,
+        shown: None,
+    };
+    improving.must(reject);
+    let (op, _) = improving.op("polish");
+    assert_eq!(improving.state.compatibility(&machine), Compatibility::Drain(vec![op]));
+    improving.migrate(&machine, vec![(op, OnOpen::Again)]);
+    let input = json!({"draft": draft, "notes": ["longer"]});
+    assert_eq!(improving.op("improve").1.input, input);
 }

@@ -1,11 +1,12 @@
 //! Coverage: which states the tests entered and which arrows they took.
 //!
-//! Leaves taking arrows to the kernel, which names them as the source map does. Invariant: counts what stands in the files, so the
-//! states that one `steps` block is made into count as one.
+//! An arrow with a block counts as its arms, a `choose` as its branches. Leaves taking arrows to the kernel, which names them as the
+//! source map does. Invariant: counts what stands in the files, so the states that one `steps` block is made into count as one, and
+//! so does an arrow that they share.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outlast_dsl::{CheckedFlow, PlaceLine};
+use outlast_dsl::{CheckedFlow, PlaceEntry, PlaceLine};
 
 use crate::world::Place;
 
@@ -24,9 +25,21 @@ pub struct Untaken {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     states: BTreeMap<Place, bool>,
-    arrows: BTreeMap<Place, (bool, Option<PlaceLine>)>,
-    /// The arrows in the order of the text.
-    order: Vec<Place>,
+    /// As they stand in the text.
+    arrows: BTreeMap<Written, bool>,
+    /// The arrow in the text that an arrow of the machine is made from.
+    written: BTreeMap<Place, Written>,
+}
+
+/// Where an arrow stands in the text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Written {
+    file: String,
+    line: u32,
+    column: u32,
+    flow: String,
+    state: Option<String>,
+    snippet: String,
 }
 
 impl Coverage {
@@ -34,13 +47,17 @@ impl Coverage {
     pub(crate) fn of(flows: &[CheckedFlow]) -> Coverage {
         let mut coverage = Coverage::default();
         for flow in flows {
-            for entry in flow.places.entries.iter().filter(|entry| entry.flow == flow.name) {
-                let place = plain((entry.flow.clone(), entry.state.clone(), entry.part.clone()));
+            let own = || flow.places.entries.iter().filter(|entry| entry.flow == flow.name);
+            let split: BTreeSet<(&Option<String>, &str)> =
+                own().filter_map(|entry| Some((&entry.state, arm_of(&entry.part)?))).collect();
+            for entry in own() {
+                let place = (entry.flow.clone(), entry.state.clone(), entry.part.clone());
                 if entry.part == "state" {
-                    coverage.states.insert(place, false);
-                } else if is_arrow(&entry.part) && !coverage.arrows.contains_key(&place) {
-                    coverage.order.push(place.clone());
-                    coverage.arrows.insert(place, (false, Some(entry.line.clone())));
+                    coverage.states.insert(plain(place), false);
+                } else if is_arrow(&entry.part) && !split.contains(&(&entry.state, entry.part.as_str())) {
+                    let written = Written::of(entry);
+                    coverage.arrows.insert(written.clone(), false);
+                    coverage.written.insert(place, written);
                 }
             }
         }
@@ -50,11 +67,10 @@ impl Coverage {
     /// Adds what a test took.
     pub(crate) fn add(&mut self, taken: &BTreeSet<Place>) {
         for place in taken {
-            let place = plain(place.clone());
-            if let Some(entered) = self.states.get_mut(&place) {
+            if let Some(entered) = self.states.get_mut(&plain(place.clone())) {
                 *entered = true;
             }
-            if let Some((taken, _)) = self.arrows.get_mut(&place) {
+            if let Some(taken) = self.written.get(place).and_then(|written| self.arrows.get_mut(written)) {
                 *taken = true;
             }
         }
@@ -62,9 +78,9 @@ impl Coverage {
 
     /// Adds the coverage of other files.
     pub fn merge(&mut self, other: Coverage) {
-        self.order.extend(other.order);
         self.states.extend(other.states);
         self.arrows.extend(other.arrows);
+        self.written.extend(other.written);
     }
 
     /// Returns how many states were entered, and how many there are.
@@ -76,7 +92,7 @@ impl Coverage {
     /// Returns how many arrows were taken, and how many there are.
     #[must_use]
     pub fn arrows(&self) -> (usize, usize) {
-        (self.arrows.values().filter(|(taken, _)| *taken).count(), self.arrows.len())
+        (self.arrows.values().filter(|taken| **taken).count(), self.arrows.len())
     }
 
     /// Returns the arrows that were taken, in percent, rounded down; 100 if there are none.
@@ -89,23 +105,46 @@ impl Coverage {
     /// Returns the arrows that were never taken, in the order of the text.
     #[must_use]
     pub fn untaken(&self) -> Vec<Untaken> {
-        let never = |place: &Place| {
-            let (taken, line) = self.arrows.get(place)?;
-            let (flow, state, _) = place.clone();
-            line.clone().filter(|_| !*taken).map(|line| Untaken { flow, state, line })
-        };
-        let mut untaken: Vec<Untaken> = self.order.iter().filter_map(never).collect();
-        untaken.sort_by(|a, b| (&a.line.file, a.line.line).cmp(&(&b.line.file, b.line.line)));
-        untaken
+        let never = self.arrows.iter().filter(|(_, taken)| !**taken).map(|(written, _)| written.clone());
+        never.map(Written::untaken).collect()
+    }
+}
+
+impl Written {
+    fn of(entry: &PlaceEntry) -> Written {
+        let line = entry.line.clone();
+        Written {
+            file: line.file,
+            line: line.line,
+            column: entry.column,
+            flow: entry.flow.clone(),
+            state: entry.state.as_deref().map(block),
+            snippet: line.snippet,
+        }
+    }
+
+    fn untaken(self) -> Untaken {
+        let line = PlaceLine { file: self.file, line: self.line, snippet: self.snippet };
+        Untaken { flow: self.flow, state: self.state, line }
     }
 }
 
 /// A state that a `steps` block is made into counts as the state that is written.
 fn plain((flow, state, part): Place) -> Place {
-    let state = state.map(|state| state.split('.').next().unwrap_or_default().to_owned());
+    let state = state.as_deref().map(block);
     (flow, state, part)
 }
 
+/// The written state that a state belongs to.
+fn block(state: &str) -> String {
+    state.split('.').next().unwrap_or_default().to_owned()
+}
+
+/// The arrow whose arm a part is.
+fn arm_of(part: &str) -> Option<&str> {
+    part.split_once(" arm ").map(|(arrow, _)| arrow)
+}
+
 fn is_arrow(part: &str) -> bool {
-    ["arrow ", "timer ", "limit "].iter().any(|kind| part.starts_with(kind))
+    ["arrow ", "branch ", "timer ", "limit "].iter().any(|kind| part.starts_with(kind))
 }

@@ -10,10 +10,11 @@
 use std::fmt;
 
 use outlast_dsl::TestCase;
-use outlast_dsl::machine::EffectClass;
+use outlast_dsl::machine::{EffectClass, Limit, Measure};
 use outlast_kernel::event::EventKind;
 use outlast_kernel::operation::Outcome;
 
+use crate::diff::shown_path;
 use crate::failure::{Problem, TestFailure};
 use crate::hands::Comes;
 use crate::play::{Cause, Moment, Play, Until, told};
@@ -115,7 +116,11 @@ fn has_verifier(world: &World<'_>, (run, op): OpKey, moments: &[Moment<'_>]) -> 
     };
     let fails =
         |moment: &Moment<'_>| matches!(&moment.kind, EventKind::Failed { op: failed, .. } if *failed == op);
-    let counts = activity.retry.is_some() && moments.iter().any(fails);
+    let is_cost = |limit: &Limit| limit.measure == Measure::Cost;
+    // A lost attempt costs all that its activity may cost.
+    let pays =
+        activity.costs.is_some() && state.machine().flows.iter().any(|flow| flow.limits.iter().any(is_cost));
+    let counts = pays || (activity.retry.is_some() && moments.iter().any(fails));
     match activity.effect {
         EffectClass::Once(verify) | EffectClass::From(_, _, verify) => verify.is_some() && !counts,
         EffectClass::Pure | EffectClass::Idempotent => false,
@@ -161,7 +166,7 @@ fn same_end(calm: &World<'_>, found: &World<'_>) -> Result<(), Problem> {
         Some(Outcome::Terminated) => "a stop".to_owned(),
     };
     if calm.tally.path != found.tally.path {
-        return Err(Problem::new("the run takes another path").expected(calm.tally.path.join(" -> ")));
+        return Err(Problem::new("the run takes another path").expected(shown_path(&calm.tally.path)));
     }
     if kind(calm) != kind(found) {
         let problem = Problem::new("the run comes to another end").expected(kind(calm));

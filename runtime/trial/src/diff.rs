@@ -4,7 +4,7 @@
 
 use outlast_kernel::Json;
 
-use crate::limits::VALUE_CHARS_MAX;
+use crate::limits::{PATH_SHOWN, VALUE_CHARS_MAX};
 
 /// Shows a value, cut if it is long.
 pub(crate) fn shown(value: &Json) -> String {
@@ -13,6 +13,16 @@ pub(crate) fn shown(value: &Json) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
+}
+
+/// Shows a path; of a long one the beginning and the end, and how much is left out.
+pub(crate) fn shown_path(path: &[String]) -> String {
+    let left_out = path.len().saturating_sub(2 * PATH_SHOWN);
+    if left_out < 2 {
+        return path.join(" -> ");
+    }
+    let (first, last) = (&path[..PATH_SHOWN], &path[path.len() - PATH_SHOWN..]);
+    format!("{} -> … {left_out} more … -> {}", first.join(" -> "), last.join(" -> "))
 }
 
 /// Returns what is expected and found, at the first place that differs; none if nothing does.
@@ -50,6 +60,17 @@ fn both<'v>(left: Option<&'v Json>, right: Option<&'v Json>, at: String) -> Opti
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_long_path_is_shown_by_its_ends() {
+        let path = |states: usize| (1..=states).map(|at| format!("S{at}")).collect::<Vec<String>>();
+        assert_eq!(shown_path(&path(0)), "");
+        assert_eq!(shown_path(&path(25)), path(25).join(" -> "));
+        let long = shown_path(&path(5_000));
+        assert!(long.starts_with("S1 -> S2 -> ") && long.ends_with(" -> S4999 -> S5000"), "{long}");
+        assert!(long.contains("S12 -> … 4976 more … -> S4989"), "{long}");
+        assert!(long.len() < 300, "{long}");
+    }
 
     #[test]
     fn the_first_difference_is_named_with_its_place() {

@@ -7,7 +7,7 @@ use outlast_dsl::test_case::Expectation;
 use outlast_kernel::Json;
 use outlast_kernel::operation::Outcome;
 
-use crate::diff::{difference, shown};
+use crate::diff::{difference, shown, shown_path};
 use crate::failure::Problem;
 use crate::limits::LISTED_MAX;
 use crate::world::World;
@@ -110,7 +110,7 @@ fn path(world: &World<'_>, states: &[String]) -> Result<(), Problem> {
         (None, Some(found)) => format!("{found} was entered too"),
         (None, None) => "nothing differs".to_owned(),
     };
-    Err(Problem::new("the run took another path").expected(states.join(" -> ")).found(place))
+    Err(Problem::new("the run took another path").expected(shown_path(states)).found(place))
 }
 
 fn data(world: &World<'_>, name: &str, value: FunctionIx) -> Result<(), Problem> {

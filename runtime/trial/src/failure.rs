@@ -4,6 +4,8 @@
 
 use outlast_dsl::diag::{Diagnostic, FileId, TextSpan, catalogue};
 
+use crate::diff::shown_path;
+
 /// Why a test failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestFailure {
@@ -39,13 +41,19 @@ impl TestFailure {
         diagnostic
     }
 
+    /// Returns the path; of a long one its beginning, its end, and how many states are left out between them.
+    #[must_use]
+    pub fn path_shown(&self) -> String {
+        shown_path(&self.path)
+    }
+
     /// Returns what a diagnostic has no place for, as lines of a word and a text.
     #[must_use]
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let mut facts: Vec<(&'static str, String)> = Vec::new();
         facts.extend(self.found.iter().map(|found| ("found", found.clone())));
         if !self.path.is_empty() {
-            facts.push(("path", self.path.join(" -> ")));
+            facts.push(("path", self.path_shown()));
         }
         facts.extend(self.events.iter().map(|event| ("event", event.clone())));
         facts

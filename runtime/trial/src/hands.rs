@@ -10,7 +10,7 @@ use outlast_kernel::operation::{ActivityOp, Class, OperationKind, Phase};
 use serde_json::json;
 
 use crate::failure::{Problem, Why};
-use crate::stubs::{Given, Stubs, Taken};
+use crate::stubs::{Drawn, Given, Stubs, Taken};
 use crate::world::{OpKey, World, activity_of, doubt_of};
 
 /// An attempt in hand.
@@ -25,6 +25,8 @@ pub(crate) struct Hand {
     /// Whether the world itself answers, who knows what a crash cut off.
     pub(crate) is_truth: bool,
     pub(crate) comes: Comes,
+    /// What it reports to have cost.
+    pub(crate) cost: Option<String>,
     /// When it is reported; none: its operation's deadline ends it.
     pub(crate) due: Option<Millis>,
     /// Whether the clock goes on by itself until then: the test did not say how long it takes.
@@ -93,6 +95,7 @@ impl<'t> World<'t> {
             taken: None,
             is_truth: known.is_some(),
             comes: Comes::Silence,
+            cost: None,
             due: None,
             is_awaited: true,
         };
@@ -101,8 +104,9 @@ impl<'t> World<'t> {
             None => {
                 let input = (call.activity.as_str(), &call.input);
                 match stubs.take(&self.values, input, self.now) {
-                    Ok((taken, after_ms, given)) => {
+                    Ok(Drawn { taken, after_ms, cost, given }) => {
                         (hand.taken, hand.is_awaited) = (Some(taken), after_ms.is_none());
+                        hand.cost = cost;
                         (hand.comes, hand.due) = self.comes(call, after_ms, given)?;
                         return Ok((hand, call.class, stubs));
                     }

@@ -6,6 +6,9 @@ pub(crate) const EVENTS_MAX: usize = 5_000;
 /// Characters of a value in a message: the rest is cut off, the difference is named.
 pub(crate) const VALUE_CHARS_MAX: usize = 300;
 
+/// States of a path that a message shows from its beginning, and as many from its end.
+pub(crate) const PATH_SHOWN: usize = 12;
+
 /// Events that a failure shows.
 pub(crate) const EVENTS_SHOWN: usize = 6;
 

@@ -31,6 +31,19 @@ pub(crate) enum Given {
     Unknown,
 }
 
+/// The reply for a call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Drawn {
+    /// Which it is.
+    pub(crate) taken: Taken,
+    /// How many milliseconds it takes, if the test says so.
+    pub(crate) after_ms: Option<u64>,
+    /// What it costs, if the test says so.
+    pub(crate) cost: Option<String>,
+    /// What it gives.
+    pub(crate) given: Given,
+}
+
 /// The stubs of a test so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stubs<'t> {
@@ -43,13 +56,13 @@ impl<'t> Stubs<'t> {
         self.all.push((stub, (0..stub.replies.len()).collect()));
     }
 
-    /// Takes the reply for a call: which it is, how long it takes, and what it gives.
+    /// Takes the reply for a call.
     pub(crate) fn take(
         &mut self,
         values: &Functions,
         (activity, input): (&str, &Json),
         now: Millis,
-    ) -> Result<(Taken, Option<u64>, Given), Problem> {
+    ) -> Result<Drawn, Problem> {
         let of_call = |stub: &Stub, function| {
             let value = if stub.takes_input {
                 values.call_with(function, activity, input, now)
@@ -77,7 +90,7 @@ impl<'t> Stubs<'t> {
             if !stub.repeats {
                 left.remove(&next);
             }
-            let StubReply { after_ms, gives } = &stub.replies[next];
+            let StubReply { after_ms, cost, gives } = &stub.replies[next];
             let given = match gives {
                 Reply::Value(function) => Given::Value(of_call(stub, *function)?),
                 Reply::Fail(function) => Given::Failure(declared(of_call(stub, *function)?)),
@@ -85,7 +98,8 @@ impl<'t> Stubs<'t> {
                 Reply::Timeout => Given::Timeout,
                 Reply::Unknown => Given::Unknown,
             };
-            return Ok((Taken(at, next), *after_ms, given));
+            let (taken, cost) = (Taken(at, next), cost.clone());
+            return Ok(Drawn { taken, after_ms: *after_ms, cost, given });
         }
         Err(no_reply(activity, input, used_up))
     }

@@ -54,7 +54,7 @@ fn details(failure: &TestFailure) -> String {
     if std::env::var_os("SHOW_EVENTS").is_some() {
         println!("{out}{:#?}", failure.events);
     }
-    let _ = writeln!(out, "  path: {}", failure.path.join(" -> "));
+    let _ = writeln!(out, "  path: {}", failure.path_shown());
     out
 }
 

@@ -22,7 +22,12 @@ impl Script<'_, '_> {
         let params = self.arguments(of, activity, name.span());
         let guard = of.guard().map(|guard| self.of_call(&params, |scope| scope.bool_expr(&guard)));
         let nodes: Vec<ast::ReplyNode> = of.replies().collect();
-        let replies = nodes.iter().filter_map(|node| self.reply(activity, &params, node)).collect();
+        let before = self.out.len();
+        let replies: Vec<StubReply> =
+            nodes.iter().filter_map(|node| self.reply(activity, &params, node)).collect();
+        if of.is_list() {
+            self.brackets(of, activity, nodes.is_empty(), before);
+        }
         Some(Stub {
             activity: name.text(),
             span: name.span(),
@@ -31,6 +36,24 @@ impl Script<'_, '_> {
             replies,
             repeats: !of.is_list(),
         })
+    }
+
+    /// Says what brackets mean, where a list that is a reply was perhaps meant: where there is none, and where one has the wrong type.
+    fn brackets(&mut self, of: &ast::StepStub, activity: &ActivitySig, is_empty: bool, before: usize) {
+        let is_list = matches!(activity.result.bare(), Ty::List(_));
+        let hint = "brackets hold a reply for each call: write `gives [[…]]` for one call that gives a list, \
+                    or `gives ([…])` for the same list at every call";
+        if is_empty {
+            let message = "the brackets hold no reply";
+            let diagnostic = Diagnostic::error(codes::WRONG_REPLY, self.file, of.span(), message);
+            let diagnostic = diagnostic.expected("a reply for each call");
+            let empty = "for an empty list write `gives [[]]` for one call, or `gives ([])` for every call";
+            self.out.push(if is_list { diagnostic.hint(empty) } else { diagnostic });
+        }
+        let new = self.out.iter_mut().skip(before).filter(|one| one.code == types::WRONG_TYPE);
+        for diagnostic in new.filter(|one| is_list && one.hint.is_none()) {
+            diagnostic.hint = Some(hint.to_owned());
+        }
     }
 
     /// The names of the arguments with their types: none or all.
@@ -84,7 +107,17 @@ impl Script<'_, '_> {
                 Reply::Unknown
             }
         };
-        Some(StubReply { after_ms, gives })
+        let cost = of.costs().and_then(|costs| costs.digits());
+        if cost.is_some() && matches!(gives, Reply::Timeout | Reply::Unknown) {
+            let message = "an attempt that does not report cannot say what it cost";
+            let diagnostic = Diagnostic::error(codes::WRONG_REPLY, self.file, of.span(), message);
+            self.out.push(
+                diagnostic
+                    .expected("a result or `fail …` after `costs`")
+                    .hint("leave `costs` out: a lost attempt counts as what its activity `costs` at most"),
+            );
+        }
+        Some(StubReply { after_ms, cost, gives })
     }
 
     fn error(&mut self, activity: &ActivitySig, params: &[(String, Ty)], of: &ast::Construct) -> FunctionIx {

@@ -3,7 +3,7 @@
 //! Leaves running them to the test runner. Invariant: steps come in the order of the text.
 
 use super::{
-    ArgList, Ast, AstNode, Construct, DurLiteral, Expr, Init, InitList, IntLiteral, Name, NameRef,
+    ArgList, Ast, AstNode, Construct, DurLiteral, Expr, Init, InitList, IntLiteral, Literal, Name, NameRef,
     StringExpr, SyntaxKind, SyntaxNode, child, child_after, child_after_kind, children, has_word, nth_child,
     token,
 };
@@ -178,13 +178,19 @@ impl ReplyNode {
         } else if has_word(self, "unknown") {
             Some(Reply::Unknown)
         } else {
-            children(self).nth(usize::from(self.after().is_some())).map(Reply::Value)
+            let before = usize::from(self.after().is_some()) + usize::from(self.costs().is_some());
+            children(self).nth(before).map(Reply::Value)
         }
     }
 
     /// How long it takes, if that is said.
     pub fn after(&self) -> Option<DurLiteral> {
         child_after(self, "after")
+    }
+
+    /// What it costs, if that is said.
+    pub fn costs(&self) -> Option<Literal> {
+        child_after(self, "costs")
     }
 }
 

@@ -119,11 +119,16 @@ impl Parser<'_> {
         }
     }
 
-    /// `reply ::= ("after" DUR)? (expr | "fail" (construct | STRING) | "timeout" | "unknown")`
+    /// `reply ::= ("after" DUR)? ("costs" NUMBER)? (expr | "fail" (construct | STRING) | "timeout" | "unknown")`
     fn reply(&mut self) {
         self.node(SyntaxKind::Reply, |p| {
             if p.eat_word("after") {
                 p.duration();
+            }
+            // An argument may be named `costs`.
+            if p.at_word("costs") && matches!(p.nth(1), SyntaxKind::Int | SyntaxKind::Number) {
+                p.bump();
+                p.node(SyntaxKind::Literal, Self::bump);
             }
             let ends = matches!(p.nth(1), SyntaxKind::Comma | SyntaxKind::RBrack | SyntaxKind::RBrace);
             let alone = ends || p.solid.get(p.pos + 1).is_none_or(|next| next.first_on_line);

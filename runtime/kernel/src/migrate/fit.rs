@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use outlast_dsl::machine::refs::{self, Ref};
 use outlast_dsl::machine::{
-    Activity, ActivityIx, CatalogueIx, DataIx, Effect, EffectClass, FieldDef, Flow, FlowIx, FunctionIx,
-    Machine, MessageIx, Param, RetryIx, StateIx, Type, TypeIx, TypeKind,
+    Activity, ActivityIx, CatalogueIx, DataIx, Each, EachBody, Effect, EffectClass, Expr, FieldDef, Flow,
+    FlowIx, FunctionIx, Literal, Machine, MessageIx, Param, RetryIx, Slot, StateDef, StateIx, Type, TypeIx,
+    TypeKind, Wait,
 };
 
 /// Two machines, the old one and the new one.
@@ -104,60 +105,129 @@ impl Pair<'_> {
         old.iter().position(|param| param.name == new.name && self.same_type(&param.ty, &new.ty))
     }
 
-    /// Says whether two effects are the same but for the numbers of what they name.
-    pub(super) fn same_effect(&self, flows: (&Flow, &Flow), old: &Effect, new: &Effect) -> bool {
-        let mut names = Names::default();
-        let mut a = old.clone();
-        refs::effect(&mut a, &mut |named| names.renumber(self.old, flows.0, 0, named));
-        let mut b = new.clone();
-        refs::effect(&mut b, &mut |named| names.renumber(self.new, flows.1, 1, named));
-        let types = names.types.values().all(|pair| match pair {
+    /// Says whether what a group takes along means the same: its items, what a member yields, how they are joined. What is asked when
+    /// a member starts, and how many may be open, may change.
+    pub(super) fn same_group(&self, flows: (&Flow, &Flow), states: (&StateDef, &StateDef)) -> bool {
+        let mut shared = Shared::default();
+        let old = meaning(Side { machine: self.old, flow: flows.0, state: states.0, at: 0 }, &mut shared);
+        let new = meaning(Side { machine: self.new, flow: flows.1, state: states.1, at: 1 }, &mut shared);
+        let same = shared.types.values().all(|pair| match pair {
             [Some(old), Some(new)] => self.named(*old, *new, &mut Vec::new()),
             [None, _] | [_, None] => true,
         });
-        a == b && types
+        old == new && same
+    }
+}
+
+/// A state of one of the machines.
+#[derive(Clone, Copy)]
+struct Side<'a> {
+    machine: &'a Machine,
+    flow: &'a Flow,
+    state: &'a StateDef,
+    at: usize,
+}
+
+/// Returns what the group of a state takes along, its names numbered, and the parameters that it reads.
+fn meaning(side: Side<'_>, shared: &mut Shared) -> (Effect, Vec<String>) {
+    let mut effect = side.state.effect.clone();
+    carried(&mut effect);
+    let mut names = Names { side, shared, slots: BTreeMap::new(), reads: Vec::new() };
+    refs::effect(&mut effect, &mut |named| names.renumber(named));
+    (effect, names.reads)
+}
+
+/// Leaves of a group what it takes along; nothing else need be the same.
+fn carried(effect: &mut Effect) {
+    match effect {
+        Effect::Each(each) => carried_each(each),
+        Effect::Parallel(parallel) => {
+            parallel.within = None;
+            parallel.regions.iter_mut().for_each(|region| carried_body(&mut region.body));
+        }
+        Effect::Wait
+        | Effect::Do(..)
+        | Effect::Run(..)
+        | Effect::Await(_)
+        | Effect::Ask(_)
+        | Effect::Spawn(_)
+        | Effect::Choose(_)
+        | Effect::Match(..) => {}
+    }
+}
+
+fn carried_each(each: &mut Each) {
+    each.at_most = Expr::Lit(Literal::Nothing);
+    (each.index, each.until, each.draining, each.within) = (None, None, false, None);
+    carried_body(&mut each.body);
+}
+
+fn carried_body(body: &mut EachBody) {
+    match body {
+        EachBody::Do(_, args, _) => args.clear(),
+        EachBody::Run(_, args, wait, _) => {
+            args.clear();
+            *wait = None;
+        }
+        EachBody::Ask(ask) => {
+            (ask.text, ask.show, ask.wait) = (Expr::Lit(Literal::Nothing), None, Wait::Forever);
+            (ask.editable, ask.to) = (false, Vec::new());
+        }
+        EachBody::Await(wait) => wait.wait = Wait::Forever,
+        EachBody::Each(each) => carried_each(each),
     }
 }
 
 /// Numbers for names, the same for both machines.
 #[derive(Default)]
-struct Names {
-    known: BTreeMap<String, u32>,
+struct Shared {
+    numbers: BTreeMap<String, u32>,
     types: BTreeMap<String, [Option<TypeIx>; 2]>,
 }
 
-impl Names {
+impl Shared {
     fn number(&mut self, name: String) -> u32 {
-        let next = u32::try_from(self.known.len()).unwrap_or(u32::MAX);
-        *self.known.entry(name).or_insert(next)
+        let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
+        *self.numbers.entry(name).or_insert(next)
     }
+}
 
-    fn renumber(&mut self, machine: &Machine, flow: &Flow, side: usize, named: Ref<'_>) {
+/// The names of one side; its variables are numbered as they come.
+struct Names<'a, 's> {
+    side: Side<'a>,
+    shared: &'s mut Shared,
+    slots: BTreeMap<u32, u32>,
+    reads: Vec<String>,
+}
+
+impl Names<'_, '_> {
+    fn renumber(&mut self, named: Ref<'_>) {
+        let Side { machine, flow, state, at } = self.side;
+        let mut number = |kind: &str, name: &str| self.shared.number(format!("{kind} {name}"));
         match named {
-            Ref::Flow(FlowIx(ix)) => *ix = self.number(format!("flow {}", machine.flows[*ix as usize].name)),
+            Ref::Flow(FlowIx(ix)) => *ix = number("flow", &machine.flows[*ix as usize].name),
             Ref::Activity(ActivityIx(ix)) => {
-                *ix = self.number(format!("activity {}", machine.activities[*ix as usize].name));
+                *ix = number("activity", &machine.activities[*ix as usize].name);
             }
-            Ref::Function(FunctionIx(ix)) => {
-                *ix = self.number(format!("fn {}", machine.functions[*ix as usize].name));
-            }
-            Ref::Retry(RetryIx(ix)) => {
-                *ix = self.number(format!("retry {}", machine.retries[*ix as usize].name));
-            }
+            Ref::Function(FunctionIx(ix)) => *ix = number("fn", &machine.functions[*ix as usize].name),
+            Ref::Retry(RetryIx(ix)) => *ix = number("retry", &machine.retries[*ix as usize].name),
             Ref::Type(ty) => {
                 let name = machine.type_def(*ty).name.clone();
-                self.types.entry(name.clone()).or_default()[side] = Some(*ty);
-                ty.0 = self.number(format!("type {name}"));
+                self.shared.types.entry(name.clone()).or_default()[at] = Some(*ty);
+                ty.0 = self.shared.number(format!("type {name}"));
             }
             Ref::Catalogue(CatalogueIx(ix)) => {
-                *ix = self.number(format!("catalogue {}", machine.catalogues[*ix as usize].name));
+                *ix = number("catalogue", &machine.catalogues[*ix as usize].name);
             }
-            Ref::State(StateIx(ix)) => *ix = self.number(format!("state {}", flow.states[*ix as usize].name)),
-            Ref::Message(MessageIx(ix)) => {
-                *ix = self.number(format!("message {}", flow.messages[*ix as usize].name));
+            Ref::State(StateIx(ix)) => *ix = number("state", &flow.states[*ix as usize].name),
+            Ref::Message(MessageIx(ix)) => *ix = number("message", &flow.messages[*ix as usize].name),
+            Ref::Data(DataIx(ix)) => *ix = number("data", &flow.data[*ix as usize].name),
+            Ref::Slot(Slot(ix)) => {
+                let next = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+                *ix = *self.slots.entry(*ix).or_insert(next);
             }
-            Ref::Data(DataIx(ix)) => *ix = self.number(format!("data {}", flow.data[*ix as usize].name)),
-            Ref::Slot(_) | Ref::Arg(_) | Ref::Param(_) => {}
+            Ref::Arg(ix) => self.reads.extend(state.params.get(ix as usize).map(|param| param.name.clone())),
+            Ref::Param(ix) => self.reads.extend(flow.params.get(ix as usize).map(|param| param.name.clone())),
         }
     }
 }

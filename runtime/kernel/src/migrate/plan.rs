@@ -5,13 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_dsl::machine::{
-    ActivityIx, Ask, Effect, Flow, FlowIx, Measure, MessageIx, Param, StateDef, StateIx,
+    ActivityIx, Ask, EachBody, Effect, Flow, FlowIx, Machine, Measure, MessageIx, Param, StateDef, StateIx,
 };
 
 use super::fit::Pair;
 use crate::ids::{OpId, Seq};
 use crate::program::Program;
-use crate::state::{Active, FlowNode, Member, NodeId, NodeKind, Op, Owner, State, Work};
+use crate::state::{Active, FlowNode, Member, NodeId, NodeKind, Op, Owner, Parent, State, Work};
 
 /// Where everything goes.
 pub(crate) struct Plan {
@@ -39,8 +39,15 @@ pub(crate) struct NodePlan {
     pub(crate) limits: Vec<Option<usize>>,
     /// Whether the timers of the state are the same.
     pub(crate) same_timers: bool,
-    /// The operations of the open effect, if it does not fit; empty if it does.
-    pub(crate) misfits: Vec<OpId>,
+    /// What of the open effect does not fit: the whole of it, or single members of its group.
+    pub(crate) misfits: Vec<Misfit>,
+}
+
+/// A piece of work that does not fit: the effect of a flow instance, or a member of a group.
+pub(crate) struct Misfit {
+    pub(crate) of: Parent,
+    /// Its open operations.
+    pub(crate) ops: Vec<OpId>,
 }
 
 /// Where the arguments of a state come from.
@@ -93,7 +100,8 @@ impl Plan {
 
     /// Returns all operations that do not fit.
     pub(crate) fn misfits(&self) -> Vec<OpId> {
-        let of_effects = self.nodes.values().flat_map(|node| node.misfits.iter().copied());
+        let of_effects =
+            self.nodes.values().flat_map(|node| &node.misfits).flat_map(|misfit| misfit.ops.iter().copied());
         let all: BTreeSet<_> = of_effects.chain(self.loose.iter().copied()).collect();
         all.into_iter().collect()
     }
@@ -238,10 +246,8 @@ impl Planner<'_> {
         };
         let data = self.data(old, new, migration.is_some());
         let target = &new.states[state];
-        let effect_fits = rests || self.effect_fits((old, new), &old_state.effect, &target.effect);
-        let under = self.under(node);
-        let misfits =
-            if !effect_fits || under.iter().any(|op| self.misfits.contains(op)) { under } else { Vec::new() };
+        let fits = rests || self.effect_fits((old, new), (old_state, target));
+        let misfits = if fits { self.misfits_of(id, node) } else { whole(id, self.under(node)) };
         let kinds = |state: &StateDef| state.timers.iter().map(|timer| timer.kind).collect::<Vec<_>>();
         let plan = NodePlan {
             flow: new_ix,
@@ -314,24 +320,51 @@ impl Planner<'_> {
         sources
     }
 
-    fn effect_fits(&self, flows: (&Flow, &Flow), old: &Effect, new: &Effect) -> bool {
-        match (old, new) {
+    fn effect_fits(&self, flows: (&Flow, &Flow), (old, new): (&StateDef, &StateDef)) -> bool {
+        match (&old.effect, &new.effect) {
             (Effect::Wait, Effect::Wait) | (Effect::Await(_), Effect::Await(_)) => true,
             (Effect::Do(a, ..), Effect::Do(b, ..)) => self.pair.activity(*a) == Some(*b),
-            (Effect::Run(a, ..), Effect::Run(b, ..)) => {
-                let result = |flow: FlowIx, machine: &outlast_dsl::machine::Machine| {
-                    machine.flows[flow.at()].result.clone()
-                };
-                self.pair.flow(*a) == Some(*b)
-                    && self.pair.same_type(&result(*a, self.pair.old), &result(*b, self.pair.new))
-            }
+            (Effect::Run(a, ..), Effect::Run(b, ..)) => self.run_fits(*a, *b),
             (Effect::Ask(a), Effect::Ask(b)) => self.ask_fits(a, b),
             (Effect::Spawn(a), Effect::Spawn(b)) => self.pair.flow(a.flow) == Some(b.flow),
-            (Effect::Each(_), Effect::Each(_)) | (Effect::Parallel(_), Effect::Parallel(_)) => {
-                self.pair.same_effect(flows, old, new)
+            // Which of its members fit is another matter.
+            (Effect::Each(a), Effect::Each(b)) => {
+                self.pair.same_group(flows, (old, new)) && self.body_fits(&a.body, &b.body)
+            }
+            (Effect::Parallel(a), Effect::Parallel(b)) => {
+                self.pair.same_group(flows, (old, new))
+                    && a.regions.iter().zip(&b.regions).all(|(a, b)| self.body_fits(&a.body, &b.body))
             }
             _ => false,
         }
+    }
+
+    /// Says whether what members of a group have come to, and may still come to, is the same.
+    fn body_fits(&self, old: &EachBody, new: &EachBody) -> bool {
+        match (old, new) {
+            (EachBody::Do(a, ..), EachBody::Do(b, ..)) => {
+                let result = |machine: &Machine, ix: ActivityIx| machine.activities[ix.at()].result.clone();
+                self.pair.same_type(&result(self.pair.old, *a), &result(self.pair.new, *b))
+            }
+            (EachBody::Run(a, ..), EachBody::Run(b, ..)) => self.run_fits(*a, *b),
+            (EachBody::Ask(a), EachBody::Ask(b)) => self.ask_fits(a, b),
+            (EachBody::Await(_), EachBody::Await(_)) => true,
+            (EachBody::Each(a), EachBody::Each(b)) => self.body_fits(&a.body, &b.body),
+            (
+                EachBody::Do(..)
+                | EachBody::Run(..)
+                | EachBody::Ask(_)
+                | EachBody::Await(_)
+                | EachBody::Each(_),
+                _,
+            ) => false,
+        }
+    }
+
+    fn run_fits(&self, old: FlowIx, new: FlowIx) -> bool {
+        let result = |machine: &Machine, ix: FlowIx| machine.flows[ix.at()].result.clone();
+        self.pair.flow(old) == Some(new)
+            && self.pair.same_type(&result(self.pair.old, old), &result(self.pair.new, new))
     }
 
     fn ask_fits(&self, old: &Ask, new: &Ask) -> bool {
@@ -341,6 +374,31 @@ impl Planner<'_> {
             (Some(_), None) | (None, Some(_)) => false,
         };
         answers && self.pair.same_type(&old.shown, &new.shown)
+    }
+
+    /// Returns what of a fitting effect does not fit by itself; flows inside it have plans of their own.
+    fn misfits_of(&self, id: NodeId, node: &FlowNode) -> Vec<Misfit> {
+        match node.active {
+            Active::Op(op) if self.misfits.contains(&op) => whole(id, vec![op]),
+            Active::Child(child) => self.misfits_in(child),
+            Active::Op(_) | Active::Idle | Active::Stopped | Active::Undoing => Vec::new(),
+        }
+    }
+
+    fn misfits_in(&self, id: NodeId) -> Vec<Misfit> {
+        let Some(NodeKind::Group(group)) = self.state.core.nodes.get(&id).map(|node| &node.kind) else {
+            return Vec::new();
+        };
+        let of_member = |(at, member): (u32, &Member)| match member {
+            Member::Op(op) if self.misfits.contains(op) => {
+                vec![Misfit { of: Parent { node: id, member: Some(at) }, ops: vec![*op] }]
+            }
+            Member::Node(node) => self.misfits_in(*node),
+            Member::Op(_) | Member::NotStarted | Member::Done(_) | Member::Failed(_) | Member::Cut => {
+                Vec::new()
+            }
+        };
+        (0..).zip(group.members.iter()).flat_map(of_member).collect()
     }
 
     /// Returns the operations of the open effect of a flow instance, those of flows inside it included.
@@ -367,6 +425,11 @@ impl Planner<'_> {
             None => Vec::new(),
         }
     }
+}
+
+/// The effect of a flow instance, if it has something open.
+fn whole(id: NodeId, ops: Vec<OpId>) -> Vec<Misfit> {
+    if ops.is_empty() { Vec::new() } else { vec![Misfit { of: Parent { node: id, member: None }, ops }] }
 }
 
 /// Returns the old position of each limit of a flow, so that its count goes on.

@@ -112,28 +112,32 @@ impl<'m> Turn<'m> {
         match &arrow.then {
             Then::Goal(goal) => self.go(id, scope, &[&arrow.acts], goal),
             Then::Arms(arms) => {
-                let arm = self.arm_that_fits(&mut scope, &payload, arms)?;
+                let (at, arm) = self.arm_that_fits(&mut scope, &payload, arms)?;
+                if let Spot::Arrow(arrow) = spot {
+                    self.spot = (Some(id), Spot::Arm(arrow, at));
+                    self.note_taken(id, self.spot.1)?;
+                }
                 self.sets(&mut scope, &arm.acts)?;
                 self.go(id, scope, &[&arrow.acts, &arm.acts], &arm.goal)
             }
         }
     }
 
-    /// Finds the first arm that fits a variant, and binds its fields.
+    /// Finds the first arm that fits a variant, with its position, and binds its fields.
     pub(super) fn arm_that_fits(
         &mut self,
         scope: &mut Scope,
         subject: &Value,
         arms: &'m [Arm],
-    ) -> Result<&'m Arm, Fault> {
-        for arm in arms.iter().filter(|arm| fits(subject, &arm.tag)) {
+    ) -> Result<(usize, &'m Arm), Fault> {
+        for (at, arm) in arms.iter().enumerate().filter(|(_, arm)| fits(subject, &arm.tag)) {
             bind_fields(scope, subject, &arm.tag, &arm.fields)?;
             let passes = match &arm.guard {
                 Some(guard) => holds(&mut self.env, scope, guard)?,
                 None => true,
             };
             if passes {
-                return Ok(arm);
+                return Ok((at, arm));
             }
         }
         Err(Fault::NoArrow { outcome: subject.tag().unwrap_or(subject.kind()).to_owned() })

@@ -39,12 +39,13 @@ impl<'m> Turn<'m> {
             Effect::Ask(ask) => Active::Op(self.open_ask(parent, id, &mut scope, ask)?),
             Effect::Spawn(spawn) => self.open_spawn(id, &mut scope, spawn)?,
             Effect::Choose(branches) => {
-                for branch in branches {
+                for (at, branch) in branches.iter().enumerate() {
                     let taken = match &branch.cond {
                         Some(cond) => holds(&mut self.env, &mut scope, cond)?,
                         None => true,
                     };
                     if taken {
+                        self.note_branch(id, at)?;
                         return self.follow(id, scope, &branch.acts, &branch.goal);
                     }
                 }
@@ -52,12 +53,18 @@ impl<'m> Turn<'m> {
             }
             Effect::Match(subject, arms) => {
                 let subject = eval(&mut self.env, &mut scope, subject)?;
-                let arm = self.arm_that_fits(&mut scope, &subject, arms)?;
+                let (at, arm) = self.arm_that_fits(&mut scope, &subject, arms)?;
+                self.note_branch(id, at)?;
                 return self.follow(id, scope, &arm.acts, &arm.goal);
             }
         };
         self.flow_mut(id)?.active = active;
         Ok(())
+    }
+
+    fn note_branch(&mut self, id: NodeId, at: usize) -> Result<(), Fault> {
+        self.spot = (Some(id), Spot::Branch(at));
+        self.note_taken(id, Spot::Branch(at))
     }
 
     /// Returns the moment at which a wait ends.

@@ -91,6 +91,10 @@ impl Turn<'_> {
                     let undoing = flow.undoing.get_or_insert_default();
                     undoing.queued = true;
                 }
+                if let Some(undoing) = &mut flow.undoing {
+                    // Whoever was to be told is stopped too.
+                    undoing.then = None;
+                }
                 let active = if flow.undoing.is_some() { Active::Undoing } else { Active::Stopped };
                 match std::mem::replace(&mut flow.active, active) {
                     Active::Child(child) => vec![child],
@@ -137,7 +141,16 @@ impl Turn<'_> {
         }
         if let Some(before) = cancelling.current.take() {
             self.leave(before)?;
-            self.flow_mut(before)?.active = Active::Stopped;
+            let flow = self.flow_mut(before)?;
+            if flow.undoing.is_some() {
+                // It came to no good end: what it opened itself is undone before anything else goes on.
+                flow.active = Active::Undoing;
+                cancelling.undoing = Some(before);
+                self.s.cancelling = Some(Arc::new(cancelling));
+                self.tasks.push(Task::Undo(before));
+                return Ok(());
+            }
+            flow.active = Active::Stopped;
         }
         let Some(id) = cancelling.left.pop() else {
             let outcome = self.cancelled_outcome_of(&cancelling.report);
@@ -169,6 +182,17 @@ impl Turn<'_> {
         self.spot = (Some(id), Spot::Cancel);
         let scope = self.flow_scope(id)?;
         self.go(id, scope, &[], &on_cancel.goal)
+    }
+
+    /// The time for cleaning up is over: that is no good end, so a saga undoes what its clean-up opened.
+    pub(super) fn clean_up_timed_out(&mut self) -> Result<(), Fault> {
+        let current = self.s.cancelling.as_ref().and_then(|cancelling| cancelling.current);
+        if let Some(id) = current
+            && self.program.flow(self.flow(id)?.flow).saga
+        {
+            self.begin_undoing(id)?;
+        }
+        self.next_clean_up()
     }
 
     /// A saga of a cancelled run has undone all that it could.

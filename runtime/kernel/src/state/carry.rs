@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use outlast_dsl::machine::{Act, ActivityIx, Ask, EachBody, Effect, FlowIx, Outcome as On, Param};
 
-use super::parts::{Active, FlowNode, Mail, NodeId, NodeKind, Owner, Parent, Undo, Work};
+use super::parts::{Active, Completion, FlowNode, Mail, Member, NodeId, NodeKind, Owner, Parent, Undo, Work};
 use super::results::GroupDef;
 use super::turn::{Stop, Task, Turn};
 use super::{Core, State};
@@ -14,7 +14,7 @@ use crate::eval::{Scope, eval, eval_all};
 use crate::event::{Event, EventKind, OnOpen};
 use crate::fault::Fault;
 use crate::ids::OpId;
-use crate::migrate::{ArgsFrom, NodePlan, Plan, Source};
+use crate::migrate::{ArgsFrom, Misfit, NodePlan, Plan, Source};
 use crate::operation::Effects;
 use crate::program::Program;
 use crate::value::Value;
@@ -45,8 +45,8 @@ impl State {
         for op in &plan.loose {
             turn.remove(*op);
         }
-        for (id, node) in &plan.nodes {
-            turn.replace_effect(*id, node, map)?;
+        for misfit in plan.nodes.values().flat_map(|node| &node.misfits) {
+            turn.replace(misfit, map)?;
         }
         turn.settle()?;
         let mut counts = (turn.ops_made, turn.nodes_made, turn.emits_made);
@@ -314,25 +314,25 @@ impl Turn<'_> {
         }
     }
 
-    /// Cuts the effect of a state that does not fit, or opens it again.
-    fn replace_effect(&mut self, id: NodeId, plan: &NodePlan, map: &[(OpId, OnOpen)]) -> Result<(), Fault> {
-        let how = plan.misfits.iter().find_map(|op| map.iter().find(|(known, _)| known == op));
-        let (Some((_, how)), true) = (how, self.s.nodes.contains_key(&id)) else { return Ok(()) };
+    /// Cuts what does not fit, or opens it again.
+    fn replace(&mut self, misfit: &Misfit, map: &[(OpId, OnOpen)]) -> Result<(), Fault> {
+        let how = misfit.ops.iter().find_map(|op| map.iter().find(|(known, _)| known == op));
+        // It is gone if something around it was replaced.
+        let (Some((_, how)), true) = (how, self.s.nodes.contains_key(&misfit.of.node)) else { return Ok(()) };
+        match misfit.of.member {
+            None => self.replace_effect(misfit.of.node, *how),
+            Some(at) => self.replace_member(misfit.of.node, at, *how),
+        }
+    }
+
+    fn replace_effect(&mut self, id: NodeId, how: OnOpen) -> Result<(), Fault> {
         match std::mem::replace(&mut self.flow_mut(id)?.active, Active::Idle) {
             Active::Op(op) => self.remove(op),
             Active::Child(child) => self.close_node(child),
             Active::Idle | Active::Stopped | Active::Undoing => return Ok(()),
         }
         match how {
-            OnOpen::Cut => {
-                let text = "it was cut by a migration to another version";
-                let problem = super::failure::problem(text, "failed", None, None, 0)?;
-                let completion = super::parts::Completion {
-                    problem: Some(problem.clone()),
-                    ..super::parts::Completion::new(On::Failed, problem)
-                };
-                self.tasks.push(Task::Complete(Parent { node: id, member: None }, completion));
-            }
+            OnOpen::Cut => self.tasks.push(Task::Complete(Parent { node: id, member: None }, cut()?)),
             OnOpen::Again => {
                 let flow = self.flow_mut(id)?;
                 let (state, args) = (flow.state, Arc::clone(&flow.args));
@@ -345,6 +345,29 @@ impl Turn<'_> {
         }
         Ok(())
     }
+
+    /// Replaces one open member of a group; the others go on.
+    fn replace_member(&mut self, group: NodeId, at: u32, how: OnOpen) -> Result<(), Fault> {
+        let Some(Member::Op(op)) = self.group(group)?.members.get(at as usize).cloned() else {
+            return Ok(());
+        };
+        self.remove(op);
+        match how {
+            OnOpen::Cut => self.tasks.push(Task::Complete(Parent { node: group, member: Some(at) }, cut()?)),
+            OnOpen::Again => {
+                let member = self.open_member(group, at)?;
+                self.group_mut(group)?.members.set_mut(at as usize, member);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What work comes to that a migration cuts.
+fn cut() -> Result<Completion, Fault> {
+    let text = "it was cut by a migration to another version";
+    let problem = super::failure::problem(text, "failed", None, None, 0)?;
+    Ok(Completion { problem: Some(problem.clone()), ..Completion::new(On::Failed, problem) })
 }
 
 fn scope(params: &Arc<[Value]>, data: Vec<Value>, frame: u32) -> Scope {

@@ -3,9 +3,10 @@
 //! Invariant: nothing `once` that the parent has begun runs in the fork, and nothing that the parent did is undone by it; timers have
 //! the time left that they had; grants, request ids and ids of questions are not shared.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::parts::{NodeKind, Work};
+use super::parts::{NodeKind, Owner, Work};
 use super::turn::Turn;
 use crate::event::{ChildrenOfFork, Config};
 use crate::fault::Fault;
@@ -65,9 +66,24 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// What was done before the fork point is the parent's, which may rely on it: the fork undoes what it opens itself.
+    /// What was done before the fork point is the parent's, which may rely on it: the fork undoes what it opens itself. An undo that
+    /// is open at the fork point is an open operation like any other, and comes to its end.
     fn leave_undos_to_the_parent(&mut self) {
-        let over = self.s.undos.keys().filter(|op| !self.s.ops.contains_key(op));
+        let undone = self.s.ops.values().filter_map(|op| match op.owner {
+            Owner::Undo(_, of) => Some(of),
+            Owner::Work(_)
+            | Owner::Verify(_)
+            | Owner::Timer(..)
+            | Owner::Limit(..)
+            | Owner::Deadline(_)
+            | Owner::Also
+            | Owner::CleanUp
+            | Owner::Run
+            | Owner::Children
+            | Owner::Settling => None,
+        });
+        let undone: BTreeSet<OpId> = undone.collect();
+        let over = self.s.undos.keys().filter(|op| !self.s.ops.contains_key(op) && !undone.contains(op));
         let over: Vec<OpId> = over.copied().collect();
         for op in over {
             self.s.undos.remove_mut(&op);

@@ -102,7 +102,7 @@ impl<'m> Turn<'m> {
         Ok(())
     }
 
-    fn open_member(&mut self, id: NodeId, at: u32) -> Result<Member, Fault> {
+    pub(super) fn open_member(&mut self, id: NodeId, at: u32) -> Result<Member, Fault> {
         let flow = self.group(id)?.flow;
         let parent = Parent { node: id, member: Some(at) };
         let mut scope = self.member_scope(id, at)?;

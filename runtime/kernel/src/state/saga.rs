@@ -312,15 +312,16 @@ impl Turn<'_> {
             self.tasks.extend(waiting);
             return Ok(());
         }
-        if self.s.cancelling.is_some() {
-            return self.cancelled_saga_undone(id, report);
-        }
+        let Some(then) = then else {
+            // Those that a cancel stopped tell nobody; one that a clean-up runs tells it.
+            return match self.s.cancelling.is_some() {
+                true => self.cancelled_saga_undone(id, report),
+                false => Err(Fault::inconsistent("nobody is told that a saga is undone")),
+            };
+        };
         let flow = self.flow_mut(id)?;
         flow.undoing = None;
         flow.active = Active::Idle;
-        let Some(then) = then else {
-            return Err(Fault::inconsistent("nobody is told that a saga is undone"));
-        };
         if report.failed.is_empty() {
             return self.end_node_at_last(id, then);
         }

@@ -56,6 +56,10 @@ pub(super) enum Spot {
     Effect,
     Data(usize),
     Arrow(usize),
+    /// An arm of an arrow of the state.
+    Arm(usize, usize),
+    /// A branch or an arm of `choose`.
+    Branch(usize),
     ScopeArrow(usize),
     Timer(usize),
     Limit(usize),
@@ -69,6 +73,8 @@ impl Spot {
             Spot::Effect => "effect".to_owned(),
             Spot::Data(at) => format!("data {at}"),
             Spot::Arrow(at) | Spot::ScopeArrow(at) => format!("arrow {at}"),
+            Spot::Arm(arrow, at) => format!("arrow {arrow} arm {at}"),
+            Spot::Branch(at) => format!("branch {at}"),
             Spot::Timer(at) => format!("timer {at}"),
             Spot::Limit(at) => format!("limit {at}"),
             Spot::Cancel => "on cancel".to_owned(),
@@ -158,6 +164,8 @@ impl<'m> Turn<'m> {
         let FlowNode { flow, state, .. } = *self.flow(id)?;
         let (state, way) = match spot {
             Spot::Arrow(at) => (Some(state), Way::Arrow(index(at)?)),
+            Spot::Arm(arrow, at) => (Some(state), Way::Arm(index(arrow)?, index(at)?)),
+            Spot::Branch(at) => (Some(state), Way::Branch(index(at)?)),
             Spot::ScopeArrow(at) => (None, Way::Arrow(index(at)?)),
             Spot::Timer(at) => (Some(state), Way::Timer(index(at)?)),
             Spot::Limit(at) => (None, Way::Limit(index(at)?)),
@@ -199,6 +207,8 @@ impl<'m> Turn<'m> {
             Spot::Start
             | Spot::Effect
             | Spot::Arrow(_)
+            | Spot::Arm(..)
+            | Spot::Branch(_)
             | Spot::ScopeArrow(_)
             | Spot::Timer(_)
             | Spot::Limit(_)

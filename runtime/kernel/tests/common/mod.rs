@@ -10,7 +10,9 @@ pub(crate) mod trips;
 use std::sync::Arc;
 
 use outlast_dsl::machine::Machine;
-use outlast_kernel::event::{Choice, Config, Event, EventKind, Failure, LostWhy, Started};
+use outlast_kernel::event::{
+    ChildrenOfFork, Choice, Config, Event, EventKind, Failure, LostWhy, OnOpen, Started,
+};
 use outlast_kernel::ids::{Attempt, Millis, OpId, RunId};
 use outlast_kernel::input::{Input, Refusal, Report};
 use outlast_kernel::operation::{
@@ -30,6 +32,8 @@ pub(crate) struct Run {
     pub(crate) random: u64,
     /// What the last event did.
     pub(crate) effects: Effects,
+    /// The machine that it was started with, and those that it was migrated to, in order.
+    pub(crate) machines: Vec<Arc<Machine>>,
     /// Everything that was shown, and all states that were entered.
     pub(crate) emits: Vec<Json>,
     pub(crate) entered: Vec<String>,
@@ -74,13 +78,15 @@ impl Run {
 
     pub(crate) fn start_with(machine: Machine, input: Json, config: Config) -> Run {
         let event = started(&machine, input, config);
-        let (state, effects) = State::start(Arc::new(machine), run_id("r1"), &event).expect("it starts");
+        let machine = Arc::new(machine);
+        let (state, effects) = State::start(Arc::clone(&machine), run_id("r1"), &event).expect("it starts");
         let mut run = Run {
             state,
             history: vec![event],
             now: START,
             random: 0,
             effects: Effects::default(),
+            machines: vec![machine],
             emits: Vec::new(),
             entered: Vec::new(),
         };
@@ -250,16 +256,60 @@ impl Run {
         }
     }
 
+    /// Goes on with another machine; replay gives the same bytes.
+    #[track_caller]
+    pub(crate) fn migrate(&mut self, machine: &Arc<Machine>, map: Vec<(OpId, OnOpen)>) {
+        let before = self.state.clone();
+        let kind = before.migration(machine, map, "ann".to_owned()).expect("it can go on");
+        let event = Event { n: before.last().next(), time: self.now, digest: before.digest(), kind };
+        let effects = self.state.apply_migrated(&event, machine).expect("it applies");
+        assert_eq!(self.state.audit(), Ok(()));
+        assert_eq!(self.state.snapshot().machine(), machine.hash().0);
+        let mut again = before;
+        assert!(again.apply(&event).is_err(), "the machine is needed");
+        again.apply_migrated(&event, machine).expect("it applies");
+        assert_eq!(bytes(&again), bytes(&self.state));
+        let snapshot = serde_json::from_str(&bytes(&self.state)).expect("it reads back");
+        let restored = State::restore(Arc::clone(machine), snapshot).expect("it is of the new machine");
+        assert_eq!(bytes(&restored), bytes(&self.state));
+        self.machines.push(Arc::clone(machine));
+        self.history.push(event);
+        self.took(effects);
+    }
+
+    /// Makes the fork of the run as it is now.
+    #[track_caller]
+    pub(crate) fn fork(&self) -> Run {
+        let mut fork = Run { state: self.state.for_fork(run_id("fork")), ..self.clone() };
+        fork.append(EventKind::Forked {
+            parent: self.state.run().clone(),
+            at: self.state.last(),
+            begun: Vec::new(),
+            children: ChildrenOfFork::Unknown,
+            by: "ann".to_owned(),
+        });
+        fork
+    }
+
     /// Folds the history anew.
     pub(crate) fn refold(&self) -> State {
-        let machine = Arc::clone(self.state.machine());
+        let mut machines = self.machines.iter();
+        let mut next = || machines.next().expect("each version has its machine");
         let (mut state, _) =
-            State::start(machine, self.state.run().clone(), &self.history[0]).expect("it starts");
+            State::start(Arc::clone(next()), self.state.run().clone(), &self.history[0]).expect("it starts");
         for event in &self.history[1..] {
-            state.apply(event).expect("it folds");
+            match event.kind {
+                EventKind::Migrated(_) => state.apply_migrated(event, next()).expect("it goes on"),
+                _ => state.apply(event).expect("it folds"),
+            };
         }
         state
     }
+}
+
+/// Returns the report of a result.
+pub(crate) fn done(value: Json) -> Report {
+    Report::Done { value, cost: None }
 }
 
 /// Returns the bytes of a state.

@@ -104,8 +104,8 @@ impl Play<'_> {
         };
         let (op, attempt) = (hand.op, hand.attempt);
         let report = match hand.comes {
-            Comes::Done(value) => Report::Done { value, cost: None },
-            Comes::Failed(error) => Report::Failed { error, cost: None },
+            Comes::Done(value) => Report::Done { value, cost: hand.cost },
+            Comes::Failed(error) => Report::Failed { error, cost: hand.cost },
             Comes::Late => Report::Stopped(Stopped::Timeout),
             Comes::Lost | Comes::Silence | Comes::Queued | Comes::Unanswered(_) => {
                 Report::Stopped(Stopped::Leaving)
