@@ -51,6 +51,7 @@ use rust_decimal::Decimal;
 
 use crate::Json;
 use crate::event::{Config, Event, EventKind};
+use crate::fault::Fault;
 use crate::ids::{Millis, OpId, RunId, Seq};
 use crate::json::value_to_json;
 use crate::operation::{Blocked, Effects, Operation, Outcome};
@@ -155,7 +156,14 @@ impl State {
         }
         let program = Arc::clone(&self.program);
         let mut turn = Turn::new(&program, self.core.clone(), event);
-        match turn.dispatch(&event.kind) {
+        let mut applied = turn.dispatch(&event.kind);
+        if let (Err(Stop::Fault(Fault::Transitions)), true) = (&applied, turn.s.cancelling.is_some()) {
+            // No limit bounds a clean-up: one that goes round in circles is given up, as if its time were over.
+            turn = Turn::new(&program, self.core.clone(), event);
+            turn.gives_up = true;
+            applied = turn.dispatch(&event.kind);
+        }
+        match applied {
             Ok(()) => {
                 let (core, effects) = turn.finish();
                 self.core = core;

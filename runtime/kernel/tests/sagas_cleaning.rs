@@ -128,6 +128,31 @@ saga flow Inner(door: text) raises Stuck {
     ended(&run);
 }
 
+#[test]
+fn a_clean_up_that_goes_round_in_circles_is_given_up() {
+    let text = VISIT
+        .replace(
+            "state Tell { do enter() on ok -> end on problem -> fail Stuck }",
+            "state Tell { await Go, closed within forever on Go -> end on closed set turns += 1 -> Tell }",
+        )
+        .replace("  message Go\n", "  message Go\n  data turns: int = 0\n  limit turns <= 9 else -> end\n");
+    // It is closed while the clean-up waits.
+    let mut run = parked(&text);
+    run.must(Input::Close);
+    assert_eq!((names(&run), run.state.blocked()), (vec!["unpark".to_owned()], None));
+    run.done("unpark", json!(null));
+    ended(&run);
+    // It was closed long before.
+    let mut run = Run::start(compiled(&text, "Visit"), json!({"door": "north"}));
+    run.must(Input::Close);
+    run.done("lock", json!(null));
+    run.must(Input::Cancel { by: "ann".to_owned() });
+    run.done("unlock", json!(null));
+    run.done("park", json!(null));
+    run.done("unpark", json!(null));
+    ended(&run);
+}
+
 /// A visit that failed and undoes.
 fn undoing(machine: Machine) -> Run {
     let mut run = Run::start(machine, json!({"door": "north"}));

@@ -69,13 +69,15 @@ fn start_child(run: &mut Run) -> (OpId, Run) {
     assert_eq!(start.machine, compiled(TEXT, &start.started.flow), "it is the machine of that flow alone");
     let kind = EventKind::Started(Box::new(start.started));
     let event = Event { n: Seq(1), time: START, digest: 0, kind };
-    let (state, _) = State::start(Arc::new(start.machine), start.run.clone(), &event).expect("it starts");
+    let machine = Arc::new(start.machine);
+    let (state, _) = State::start(Arc::clone(&machine), start.run.clone(), &event).expect("it starts");
     let child = Run {
         state,
         history: vec![event],
         now: START,
         random: 0,
         effects: Effects::default(),
+        machines: vec![machine],
         emits: Vec::new(),
         entered: Vec::new(),
     };

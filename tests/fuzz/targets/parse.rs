@@ -1,21 +1,11 @@
-//! Any bytes: the parser keeps every byte and never panics.
+//! Any bytes as text: the parser keeps every byte and never panics.
 //!
-//! Leaves what is accepted to the language cases. Invariant: the tree's text is the text.
+//! Leaves what must hold to `dsl/tests/fuzzed`, which the ordinary tests use too. Invariant: a finding is a fault of the language.
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use outlast_dsl::diag::{Colour, FileId, Sources, json, render};
-use outlast_dsl::syntax::parse;
+#[path = "../../../dsl/tests/fuzzed/mod.rs"]
+#[expect(dead_code, reason = "each target uses one of them")]
+mod fuzzed;
 
-fuzz_target!(|data: &[u8]| {
-    let text = String::from_utf8_lossy(data);
-    let parse = parse(FileId(0), &text);
-    assert!(parse.syntax().text() == text.as_ref(), "the tree lost something");
-    let mut sources = Sources::default();
-    sources.add("any.flow", text.as_ref());
-    for diagnostic in parse.diagnostics() {
-        let _ = render(diagnostic, &sources, Colour::Never);
-    }
-    let _ = json(parse.diagnostics(), &sources);
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzed::parses(&String::from_utf8_lossy(data)));

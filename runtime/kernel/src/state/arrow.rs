@@ -170,6 +170,10 @@ impl<'m> Turn<'m> {
         goal: &'m Goal,
     ) -> Result<(), Fault> {
         self.count_transition()?;
+        if self.gives_up && self.s.cancelling.as_ref().is_some_and(|cancelling| cancelling.current.is_some())
+        {
+            return self.give_up_clean_up();
+        }
         let spot = self.spot;
         self.flow_mut(id)?.data.clone_from(&scope.data);
         if let Some(limit) = self.broken_limit(id, goal)? {

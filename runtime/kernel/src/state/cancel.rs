@@ -184,8 +184,8 @@ impl Turn<'_> {
         self.go(id, scope, &[], &on_cancel.goal)
     }
 
-    /// The time for cleaning up is over: that is no good end, so a saga undoes what its clean-up opened.
-    pub(super) fn clean_up_timed_out(&mut self) -> Result<(), Fault> {
+    /// A clean-up is given up, or its time is over: that is no good end, so a saga undoes what its clean-up opened.
+    pub(super) fn give_up_clean_up(&mut self) -> Result<(), Fault> {
         let current = self.s.cancelling.as_ref().and_then(|cancelling| cancelling.current);
         if let Some(id) = current
             && self.program.flow(self.flow(id)?.flow).saga

@@ -130,7 +130,7 @@ impl Turn<'_> {
                 self.take_limit(node, at as usize)?;
             }
             (Work::Timer(_), Owner::Deadline(node)) => self.deadline(node)?,
-            (Work::Timer(_), Owner::CleanUp) => self.clean_up_timed_out()?,
+            (Work::Timer(_), Owner::CleanUp) => self.give_up_clean_up()?,
             (Work::Timer(_), Owner::Children) => self.children_stopped(id)?,
             (
                 Work::Timer(_),

@@ -97,6 +97,8 @@ pub(super) struct Turn<'m> {
     pub(super) cut: Vec<OpId>,
     pub(super) cut_sagas: Vec<(NodeId, Option<NodeId>)>,
     transitions: u32,
+    /// Whether a clean-up is over where it would go on.
+    pub(super) gives_up: bool,
     /// The time of the event before.
     pub(super) before: Millis,
     /// The number of the fact that is worked off: that of the event, or of a held one.
@@ -120,6 +122,7 @@ impl<'m> Turn<'m> {
             cut: Vec::new(),
             cut_sagas: Vec::new(),
             transitions: 0,
+            gives_up: false,
             before: Millis(0),
             fact: event.n,
             spot: (None, Spot::Start),

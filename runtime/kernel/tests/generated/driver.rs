@@ -4,12 +4,13 @@
 //! the results of groups can be told apart.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use outlast_dsl::machine::{Each, EachBody, Effect, Expr, Literal, Machine};
-use outlast_kernel::event::{Choice, Event, EventKind, Failure, LostWhy, Settlement};
+use outlast_kernel::event::{Choice, Event, EventKind, Failure, LostWhy, OnOpen, Settlement};
 use outlast_kernel::ids::{Attempt, OpId};
 use outlast_kernel::input::{Input, Report, Stopped};
-use outlast_kernel::operation::{ActivityOp, Operation, OperationKind, Phase};
+use outlast_kernel::operation::{ActivityOp, Operation, OperationKind, Outcome, Phase};
 use outlast_kernel::{Json, State};
 use serde_json::json;
 
@@ -18,7 +19,7 @@ use crate::generator::Dice;
 
 /// What is known of an operation with an undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+enum Fate {
     /// Nobody can tell.
     Open,
     /// It gave its result.
@@ -33,13 +34,13 @@ pub(crate) struct Driven {
     opened: BTreeSet<OpId>,
     closed: BTreeSet<OpId>,
     /// Operations with an undo, and what became of them.
-    pub(crate) fates: BTreeMap<OpId, Fate>,
+    fates: BTreeMap<OpId, Fate>,
     /// What was undone, in order.
-    pub(crate) undone: Vec<OpId>,
+    undone: Vec<OpId>,
     /// Undoing operations that are open, with what they undo.
     undoing: BTreeMap<OpId, OpId>,
     /// Whether an undo came to another end than a good one.
-    pub(crate) undo_trouble: bool,
+    undo_trouble: bool,
     /// Whether it was cancelled: what is done while cleaning up comes after the undoing.
     cancelled: bool,
     /// A snapshot on the way.
@@ -78,6 +79,14 @@ impl Driven {
         let Ok(kinds) = self.run.state.decide(input, self.run.now, self.run.random) else { return false };
         kinds.into_iter().for_each(|kind| self.append(kind));
         true
+    }
+
+    /// Goes on with another machine.
+    pub(crate) fn migrate(&mut self, machine: &Arc<Machine>, map: Vec<(OpId, OnOpen)>) {
+        self.run.migrate(machine, map);
+        // A snapshot of the old version is of no use to the new one.
+        self.half_way = None;
+        self.look();
     }
 
     /// Lets time pass; what is due happens in its order.
@@ -180,6 +189,25 @@ impl Driven {
         assert_eq!(bytes(&state), bytes(&self.run.state), "a snapshot and the rest give another state");
     }
 
+    /// What is undone is undone once and may have happened; after a failure or a cancel all that happened is undone, unless an undo
+    /// itself came to a bad end.
+    pub(crate) fn what_happened_in_a_saga_is_undone(&self) {
+        let machine = self.run.state.machine();
+        let mut undone = self.undone.clone();
+        undone.sort_unstable();
+        assert!(undone.windows(2).all(|pair| pair[0] != pair[1]), "undone twice: {undone:?}");
+        for op in &undone {
+            let not = self.fates.get(op) == Some(&Fate::Not);
+            assert!(!not || is_always_undone(machine), "{op} did not happen and was undone");
+        }
+        let left = matches!(self.run.state.outcome(), Some(Outcome::Failed(_) | Outcome::Cancelled));
+        if machine.root().saga && left && !self.undo_trouble {
+            for (op, fate) in &self.fates {
+                assert!(*fate != Fate::Done || undone.contains(op), "{op} happened and was not undone");
+            }
+        }
+    }
+
     /// Lets something happen.
     pub(crate) fn step(&mut self, dice: &mut Dice) {
         self.run.random = dice.next();
@@ -215,7 +243,7 @@ fn has_undo(machine: &Machine, name: &str) -> bool {
 }
 
 /// Says whether an operation is undone even if it failed with an answer.
-pub(crate) fn is_always_undone(machine: &Machine) -> bool {
+fn is_always_undone(machine: &Machine) -> bool {
     machine.activities.iter().any(|activity| activity.undo.is_some_and(|(_, always)| always))
 }
 

@@ -4,17 +4,28 @@
 
 use std::fmt::Write as _;
 
-/// Numbers that a seed decides.
-pub(crate) struct Dice(u64);
+/// Numbers that a seed decides, or bytes as long as there are some.
+pub(crate) struct Dice {
+    seed: u64,
+    bytes: std::vec::IntoIter<u8>,
+}
 
 impl Dice {
     pub(crate) fn new(seed: u64) -> Dice {
-        Dice(seed)
+        Dice { seed, bytes: Vec::new().into_iter() }
+    }
+
+    /// Each byte decides once; a fuzzer changes them one by one.
+    pub(crate) fn of(bytes: &[u8]) -> Dice {
+        Dice { seed: bytes.len() as u64, bytes: bytes.to_vec().into_iter() }
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        if let Some(byte) = self.bytes.next() {
+            return u64::from(byte);
+        }
+        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.seed ^ self.seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ mixed >> 31
     }
@@ -78,21 +89,20 @@ struct Effect {
 }
 
 /// Writes a program; its root is the flow `F0`.
-pub(crate) fn program(seed: u64, world: World) -> String {
-    let mut dice = Dice::new(seed);
+pub(crate) fn program(dice: &mut Dice, world: World) -> String {
     let mut text = HEAD.to_owned();
     let patience = dice.pick(&["", "retry Gently ", "retry Stubborn "]);
     let _ = writeln!(
         text,
         "activity take_back(x: int, result: text?) within 1m in all 30m {patience}effect idempotent"
     );
-    let activities: Vec<Activity> = (0..3).map(|at| activity(&mut dice, at, &mut text)).collect();
+    let activities: Vec<Activity> = (0..3).map(|at| activity(dice, at, &mut text)).collect();
     let heads: Vec<Head> =
         (0..=dice.below(3)).map(|_| Head { saga: dice.percent(35), raises: dice.percent(60) }).collect();
     for at in 0..heads.len() {
         let flow =
             Flow { world, activities: &activities, heads: &heads, at, states: Vec::new(), back: Vec::new() };
-        text.push_str(&flow.write(&mut dice));
+        text.push_str(&flow.write(dice));
     }
     text
 }

@@ -7,14 +7,21 @@
 mod common;
 
 mod driver;
+mod fuzzed;
 mod generator;
+mod migrations;
 
-use driver::{Driven, Fate, failure, is_always_undone, result};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use driver::{Driven, failure, result};
+use fuzzed::compiled;
 use generator::{Dice, World, program};
+use migrations::{Went, go_on, next_version};
 use outlast_dsl::machine::{EachBody, Effect, Expr, Flow, FlowIx, Literal, Machine, Measure};
 use outlast_kernel::event::Settlement;
 use outlast_kernel::input::{Input, Report};
-use outlast_kernel::operation::{Class, Outcome};
+use outlast_kernel::operation::Class;
 
 /// Programs of one test, each compiled, which is what costs time.
 const PROGRAMS: u64 = 24;
@@ -61,12 +68,10 @@ impl Case<'_> {
 fn with_programs(world: World, mut check: impl FnMut(Machine, &mut Case<'_>)) {
     let mut passed = 0;
     for seed in seeds() {
-        let text = program(seed, world);
-        let source = outlast_dsl::SourceFile { name: "test.flow".to_owned(), text: text.clone() };
-        let checked = outlast_dsl::check(&[source], &std::collections::BTreeMap::new());
-        let Some(flow) = checked.flows.into_iter().find(|flow| flow.name == "F0") else { continue };
+        let text = program(&mut Dice::new(seed), world);
+        let Some(machine) = compiled(&text) else { continue };
         passed += 1;
-        check(flow.machine, &mut Case { seed, text: &text, events: Vec::new() });
+        check(machine, &mut Case { seed, text: &text, events: Vec::new() });
     }
     let all = seeds().end - seeds().start;
     println!("{passed} of {all} programs passed the checker");
@@ -85,27 +90,40 @@ fn a_machine_that_passed_the_checker_keeps_every_promise_whatever_happens() {
             }
             driven.snapshot_and_the_rest_give_the_fold();
             driven.crash();
-            what_happened_in_a_saga_is_undone(&driven, &machine);
+            driven.what_happened_in_a_saga_is_undone();
         }
     });
 }
 
-/// What is undone is undone once and may have happened; after a failure or a cancel all that happened is undone, unless an undo
-/// itself came to a bad end.
-fn what_happened_in_a_saga_is_undone(driven: &Driven, machine: &Machine) {
-    let mut undone = driven.undone.clone();
-    undone.sort_unstable();
-    assert!(undone.windows(2).all(|pair| pair[0] != pair[1]), "undone twice: {undone:?}");
-    for op in &undone {
-        let not = driven.fates.get(op) == Some(&Fate::Not);
-        assert!(!not || is_always_undone(machine), "{op} did not happen and was undone");
-    }
-    let left = matches!(driven.run.state.outcome(), Some(Outcome::Failed(_) | Outcome::Cancelled));
-    if machine.root().saga && left && !driven.undo_trouble {
-        for (op, fate) in &driven.fates {
-            assert!(*fate != Fate::Done || undone.contains(op), "{op} happened and was not undone");
+#[test]
+fn a_run_goes_on_with_another_version_with_all_that_fits() {
+    let (mut versions, mut went) = (0, BTreeMap::new());
+    with_programs(World::Everything, |machine, case| {
+        let text = next_version(case.text, &mut Dice::new(case.seed));
+        let Some(next) = compiled(&text) else { return };
+        versions += 1;
+        let next = Arc::new(next);
+        for round in 0..RUNS {
+            let mut dice = Dice::new(case.seed << 8 | round);
+            let mut driven = Driven::start(machine.clone());
+            for _ in 0..dice.below(STEPS / 5) {
+                driven.step(&mut dice);
+                case.saw(&driven);
+            }
+            let how = go_on(&mut driven, &next, &mut dice);
+            *went.entry(format!("{how:?}")).or_insert(0) += 1;
+            // It goes on as what was started with the new version does.
+            for _ in 0..if how == Went::Not { 0 } else { STEPS / 2 } {
+                driven.step(&mut dice);
+                case.saw(&driven);
+            }
+            driven.crash();
         }
-    }
+    });
+    println!("{versions} other versions: {went:?}");
+    let all = seeds().end - seeds().start;
+    assert!(all < PROGRAMS || versions * 5 >= all, "only {versions} other versions passed the checker");
+    assert!(all < PROGRAMS || went.contains_key("Safely"), "{went:?}");
 }
 
 /// The most states that a flow may enter, with those of the flows that it runs, if its counters bound it.
@@ -188,4 +206,18 @@ fn settle_one(driven: &mut Driven, dice: &mut Dice, good: usize) {
         // It waits for its verifier, which is open too, or for a person.
         driven.give(&Input::Settle { op, verdict: Settlement::Fail, by: "ann".to_owned() });
     }
+}
+
+#[test]
+fn every_life_that_was_fuzzed_keeps_every_promise() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/cases/kernel");
+    let entries = std::fs::read_dir(folder).expect("there is a folder of cases");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    assert!(!files.is_empty(), "no lives were kept");
+    let lived = files.iter().filter_map(|file| {
+        println!("{}", file.display());
+        fuzzed::lives(&std::fs::read(file).expect("a readable file"))
+    });
+    assert!(lived.sum::<usize>() > 20, "too little happened");
 }
