@@ -1,7 +1,8 @@
 //! The kernel: a machine and its events give a state and the operations that are open.
 //!
 //! Leaves clocks, disks, workers and people to the engine. Invariant: pure; the same events give the same state, byte for
-//! byte. Start at [`event::Event`] (what goes in) and [`operation::Operation`] (what comes out).
+//! byte; README.md lists what is promised and the test that holds each promise. Start at [`event::Event`] (what goes in) and
+//! [`operation::Operation`] (what comes out).
 
 mod check;
 mod decide;
