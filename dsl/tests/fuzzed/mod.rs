@@ -10,7 +10,7 @@ use outlast_dsl::machine::Machine;
 use outlast_dsl::{Checked, FormatError, SourceFile, check, format};
 
 /// The parser keeps every byte, and what it says can be shown.
-pub fn parses(text: &str) {
+pub(crate) fn parses(text: &str) {
     let parse = outlast_dsl::syntax::parse(FileId(0), text);
     assert!(parse.syntax().text() == text, "the tree lost something");
     let mut sources = Sources::default();
@@ -22,7 +22,7 @@ pub fn parses(text: &str) {
 }
 
 /// What the checker accepts is a machine that survives its own stored form and can be drawn.
-pub fn checks(text: &str) {
+pub(crate) fn checks(text: &str) {
     for flow in checked(text).flows {
         let bytes = flow.machine.encode();
         match Machine::decode(&bytes) {
@@ -35,7 +35,7 @@ pub fn checks(text: &str) {
 }
 
 /// What is well formed has one layout, which means the same.
-pub fn formats(text: &str) {
+pub(crate) fn formats(text: &str) {
     let once = match format(FileId(0), text) {
         Ok(once) => once,
         Err(FormatError::Syntax(_)) => return,

@@ -131,7 +131,9 @@ impl Parser<'_> {
                 p.node(SyntaxKind::Literal, Self::bump);
             }
             let ends = matches!(p.nth(1), SyntaxKind::Comma | SyntaxKind::RBrack | SyntaxKind::RBrace);
-            let alone = ends || p.solid.get(p.pos + 1).is_none_or(|next| next.first_on_line);
+            // Behind a comment, an operator may stand on a line of its own; a step begins with a word.
+            let is_word = p.nth(1) == SyntaxKind::Lower;
+            let alone = ends || p.solid.get(p.pos + 1).is_none_or(|next| next.first_on_line && is_word);
             if p.eat_word("fail") {
                 if p.at(SyntaxKind::StringOpen) {
                     p.string();

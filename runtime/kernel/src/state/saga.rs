@@ -314,10 +314,10 @@ impl Turn<'_> {
         }
         let Some(then) = then else {
             // Those that a cancel stopped tell nobody; one that a clean-up runs tells it.
-            return match self.s.cancelling.is_some() {
-                true => self.cancelled_saga_undone(id, report),
-                false => Err(Fault::inconsistent("nobody is told that a saga is undone")),
-            };
+            if self.s.cancelling.is_none() {
+                return Err(Fault::inconsistent("nobody is told that a saga is undone"));
+            }
+            return self.cancelled_saga_undone(id, report);
         };
         let flow = self.flow_mut(id)?;
         flow.undoing = None;
