@@ -2,26 +2,27 @@
 //!
 //! Leaves judging them to the checker and driving them to the properties. Invariant: one seed gives one text on every computer.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 /// Numbers that a seed decides, or bytes as long as there are some.
 pub(crate) struct Dice {
     seed: u64,
-    bytes: std::vec::IntoIter<u8>,
+    bytes: VecDeque<u8>,
 }
 
 impl Dice {
     pub(crate) fn new(seed: u64) -> Dice {
-        Dice { seed, bytes: Vec::new().into_iter() }
+        Dice { seed, bytes: VecDeque::new() }
     }
 
     /// Each byte decides once; a fuzzer changes them one by one.
     pub(crate) fn of(bytes: &[u8]) -> Dice {
-        Dice { seed: bytes.len() as u64, bytes: bytes.to_vec().into_iter() }
+        Dice { seed: bytes.len() as u64, bytes: bytes.iter().copied().collect() }
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        if let Some(byte) = self.bytes.next() {
+        if let Some(byte) = self.bytes.pop_front() {
             return u64::from(byte);
         }
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
