@@ -11,11 +11,11 @@ use serde_json::json;
 
 const VISIT: &str = r#"
 error Stuck
-activity lock(door: text) within 1m in all 9m effect idempotent undo unlock
-activity unlock(door: text) within 1m effect idempotent
-activity park(door: text) within 1m in all 9m effect idempotent undo unpark
-activity unpark(door: text) within 1m effect idempotent
-activity enter() within 1m effect pure
+activity lock(door: text) within 20s effect idempotent undo unlock
+activity unlock(door: text) within 20s effect idempotent
+activity park(door: text) within 20s effect idempotent undo unpark
+activity unpark(door: text) within 20s effect idempotent
+activity enter() within 20s effect pure
 saga flow Visit(door: text) raises Stuck {
   message Go
   on cancel within 5m -> Park
@@ -69,21 +69,28 @@ fn a_clean_up_that_fails_undoes_what_it_opened_itself() {
 
 #[test]
 fn a_clean_up_that_takes_too_long_undoes_what_it_opened_itself() {
-    let mut run = parked(&VISIT.replace("within 5m -> Park", "within 30s -> Park"));
+    let slow = "state Tell { await Go within forever on Go -> end }";
+    let text = VISIT
+        .replace("within 5m -> Park", "within 30s -> Park")
+        .replace("state Tell { do enter() on ok -> end on problem -> fail Stuck }", slow);
+    let mut run = parked(&text);
     run.advance(31_000);
     assert_eq!(names(&run), ["unpark"]);
     run.done("unpark", json!(null));
     ended(&run);
 
     // What is in hand settles first.
-    let mut run = Run::start(
-        compiled(&VISIT.replace("within 5m -> Park", "within 30s -> Park"), "Visit"),
-        json!({"door": "north"}),
-    );
+    let text = VISIT
+        .replace("within 5m -> Park", "within 30s -> Tell")
+        .replace("state Tell { do enter() on ok -> end", "state Tell { do enter() on ok -> Park")
+        .replace("state Park { do park(door) on ok -> Tell", "state Park { do park(door) on ok -> end");
+    let mut run = Run::start(compiled(&text, "Visit"), json!({"door": "north"}));
     run.must(Input::Cancel { by: "ann".to_owned() });
     run.done("lock", json!(null));
     run.done("unlock", json!(null));
-    run.advance(31_000);
+    run.advance(15_000);
+    run.done("enter", json!(null));
+    run.advance(16_000);
     assert_eq!(names(&run), ["park"]);
     run.done("park", json!(null));
     assert_eq!(names(&run), ["unpark"]);
