@@ -1,10 +1,12 @@
 //! The stock workers, and the kit to write others.
 //!
-//! [`sdk`] connects activities to the runtime; [`tools`] holds the files-and-shell worker, [`model`] the language model worker.
+//! [`sdk`] connects activities to the runtime; [`tools`] holds the files-and-shell worker, [`mcp`] the servers of others that it calls,
+//! [`model`] the language model worker.
 //! Leaves deciding, retrying and remembering to the runtime. Invariant: nothing of an attempt outlives it, and a result that was
 //! not acknowledged is kept. Start at [`sdk::Worker`] to write a worker, at [`WorkerOptions`] to run one of these.
 
 mod limits;
+pub mod mcp;
 pub mod model;
 mod options;
 pub mod sdk;

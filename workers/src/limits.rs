@@ -90,6 +90,49 @@ pub(crate) const GUARD_WORD_MAX: usize = 4 << 10;
 /// Characters of arguments that an error quotes.
 pub(crate) const QUOTE_CHARS_MAX: usize = 200;
 
+// MCP servers.
+
+/// Bytes of the file that names servers; it is written by hand.
+pub(crate) const CONFIG_BYTES_MAX: u64 = 1 << 20;
+/// Characters of a server's name: they are the beginning of all its tools' names.
+pub(crate) const SERVER_NAME_CHARS_MAX: usize = 24;
+/// Characters of a tool's name: what providers of models take.
+pub(crate) const TOOL_NAME_CHARS_MAX: usize = 64;
+/// How long a server may take until it can be called if its entry says nothing: some fetch themselves first.
+pub(crate) const MCP_START: Duration = Duration::from_secs(60);
+/// How long connecting to a server may take.
+pub(crate) const MCP_CONNECT: Duration = Duration::from_secs(15);
+/// How long the end of a server is waited for, to tell how it ended.
+pub(crate) const MCP_LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long a server may take to end by itself once its input is closed.
+pub(crate) const MCP_LEAVE: Duration = Duration::from_millis(500);
+/// Bytes of a server's input that are passed on at once.
+pub(crate) const SERVER_PIECE_BYTES: usize = 64 << 10;
+/// First wait before a server that failed twice is started again.
+pub(crate) const RESTART_WAIT_MIN: Duration = Duration::from_millis(500);
+/// Longest wait before a server is started again: who mends it should not wait for long.
+pub(crate) const RESTART_WAIT_MAX: Duration = Duration::from_secs(30);
+/// A server that lived this long is started again at once.
+pub(crate) const STEADY_AFTER: Duration = Duration::from_secs(30);
+/// Bytes of one message of a server.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 16 << 20;
+/// Bytes that are kept of either end of a message that is longer: its id stands there.
+pub(crate) const MESSAGE_EDGE_BYTES: usize = 1 << 10;
+/// Bytes that are kept of what a server says on its standard error.
+pub(crate) const STDERR_TAIL_BYTES: usize = 4 << 10;
+/// Pages of a list of tools.
+pub(crate) const LIST_PAGES_MAX: usize = 200;
+/// Tools of one server; a model is lost long before.
+pub(crate) const LIST_TOOLS_MAX: usize = 5_000;
+/// How often a call is made again in one attempt after its connection was lost, if its class allows that.
+pub(crate) const LOST_CALLS_MAX: u32 = 1;
+/// Rounds in which a server may ask for more before it answers a call.
+pub(crate) const INPUT_ROUNDS_MAX: u32 = 8;
+/// Shortest wait between two looks at a server's task.
+pub(crate) const TASK_POLL_MIN: Duration = Duration::from_millis(100);
+/// Longest wait between two looks at a server's task.
+pub(crate) const TASK_POLL_MAX: Duration = Duration::from_secs(30);
+
 // Models.
 
 /// How long a model may say nothing of substance: local models read long prompts for minutes.

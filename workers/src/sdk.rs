@@ -44,4 +44,5 @@ pub use outlast_protocol::worker::{Offer, StoppedWhy, Task};
 pub use worker::{Worker, WorkerBuilder, WorkerError};
 
 pub(crate) use client::{error_chain, no_roots, with_ring};
+pub(crate) use context::parking::Locked;
 pub(crate) use profile::fetch_profile;

@@ -1,7 +1,8 @@
 //! The tool worker: files and a shell in one directory.
 //!
 //! Each tool is offered twice: as an activity of its own with plain arguments (`read`, `write`, `edit`, `append`, `list`, `find`,
-//! `grep`, `shell`), and to models through `tool(call)`, whose answer is always a `ToolResult`. `append_effect` and `tool_effect`
+//! `grep`, `shell`), and to models through `tool(call)`, whose answer is always a `ToolResult`. Tools of MCP servers (see
+//! [`crate::mcp`]) are called through `tool` too. `append_effect` and `tool_effect`
 //! tell whether an interrupted call has happened. Leaves permission to the flow and its people. Invariant: whatever a model asks
 //! for is answered, and nothing runs but the very tool it named with arguments that fit.
 
@@ -20,8 +21,10 @@ use std::sync::Arc;
 pub use definition::catalogue;
 
 pub(crate) use definition::time;
-pub(crate) use output::quote;
+pub(crate) use output::{Capture, Reader, quote};
+pub(crate) use shell::ALLOWED;
 
+use crate::mcp::Servers;
 use crate::sdk::{Activity, Failure};
 use jail::Jail;
 
@@ -32,6 +35,7 @@ pub(crate) struct Toolbox {
     /// The program that watches over commands (see [`guard`]); without one, only a command's process group is ended with it.
     guard: Option<PathBuf>,
     editing: tokio::sync::Mutex<()>,
+    servers: Servers,
 }
 
 /// Makes all activities of the tool worker for a directory.
@@ -39,8 +43,9 @@ pub(crate) struct Toolbox {
 /// # Errors
 /// If the directory cannot be opened.
 pub fn activities(directory: &Path, guard: Option<PathBuf>) -> std::io::Result<Vec<Arc<dyn Activity>>> {
-    let toolbox =
-        Arc::new(Toolbox { jail: Jail::new(directory)?, guard, editing: tokio::sync::Mutex::new(()) });
+    let jail = Jail::new(directory)?;
+    let servers = Servers::new(jail.root(), guard.clone());
+    let toolbox = Arc::new(Toolbox { jail, guard, editing: tokio::sync::Mutex::new(()), servers });
     Ok(activity::all(&toolbox))
 }
 

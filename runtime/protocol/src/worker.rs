@@ -3,7 +3,9 @@
 //! Every call is a `POST /v1/workers/NAME` with a JSON body (control is a `GET` with a query). A worker can be written with curl.
 
 use outlast_kernel::Json;
+use outlast_kernel::json::canonical_text;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 /// `register`: who the worker is, what it offers, what it still holds from before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -112,6 +114,17 @@ pub struct Task {
     /// What an earlier attempt left to resume with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<Json>,
+    /// The [`definition`] of the called tool as the run's catalogue has it; none if the catalogue does not have the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
+}
+
+/// Returns the hash of what a tool is to whoever calls it: 64 hexadecimal digits. A call that was approved for one definition is
+/// refused by another.
+#[must_use]
+pub fn definition(name: &str, description: &str, input: &Json) -> String {
+    let whole = json!({ "name": name, "description": description, "input": input });
+    blake3::hash(canonical_text(&whole).as_bytes()).to_hex().to_string()
 }
 
 /// `report`: results of attempts.

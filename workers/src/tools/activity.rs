@@ -15,6 +15,7 @@ use super::output::{Reader, quote};
 use super::{ToolError, Toolbox, search, shell};
 use crate::Json;
 use crate::limits::QUOTE_CHARS_MAX;
+use crate::mcp::{self, Asked, End};
 use crate::model::NOT_RUN;
 use crate::sdk::{Activity, Done, Failure, TaskContext};
 
@@ -46,6 +47,27 @@ impl ToolCall {
             .map_err(|error| Failure::bad_input(format!("call is no ToolCall: {error}")))
     }
 
+    /// Whether it is a call of an MCP server's tool.
+    fn is_of_server(&self) -> bool {
+        mcp::server_of(&self.name).is_some()
+    }
+
+    /// The arguments, if they are any.
+    fn args(&self) -> Result<&Map<String, Json>, ToolError> {
+        match &self.args {
+            Json::Object(args) => Ok(args),
+            // The model worker says so where it knows why the arguments are none.
+            Json::String(text) if text.starts_with(NOT_RUN) => {
+                Err(ToolError::new("BadArguments", quote(text, QUOTE_CHARS_MAX * 2)))
+            }
+            other => {
+                let shown = quote(&other.to_string(), QUOTE_CHARS_MAX);
+                let text = format!("{NOT_RUN} the arguments are no JSON object: {shown}");
+                Err(ToolError::new("BadArguments", text))
+            }
+        }
+    }
+
     /// The tool and its arguments, if both exist and fit.
     fn resolve(&self) -> Result<(Tool, Map<String, Json>), ToolError> {
         let Some(tool) = Tool::named(&self.name) else {
@@ -56,22 +78,9 @@ impl ToolCall {
                 format!("there is no tool {name:?}; there are {names}"),
             ));
         };
-        let args = match &self.args {
-            Json::Object(args) => args.clone(),
-            // The model worker says so where it knows why the arguments are none.
-            Json::String(text) if text.starts_with(NOT_RUN) => {
-                return Err(ToolError::new("BadArguments", quote(text, QUOTE_CHARS_MAX * 2)));
-            }
-            other => {
-                let shown = quote(&other.to_string(), QUOTE_CHARS_MAX);
-                return Err(ToolError::new(
-                    "BadArguments",
-                    format!("{NOT_RUN} the arguments are no JSON object: {shown}"),
-                ));
-            }
-        };
-        tool.check(&args)?;
-        Ok((tool, args))
+        let args = self.args()?;
+        tool.check(args)?;
+        Ok((tool, args.clone()))
     }
 
     fn answer(&self, text: String, ok: bool) -> Json {
@@ -151,6 +160,23 @@ impl Toolbox {
             Tool::Grep => search::grep(jail, arg.text("pattern"), path, arg.may_text("glob"), &ended)
                 .map(Output::Entries),
             Tool::Edit | Tool::Shell => unreachable!("{} does not run on a thread of its own", tool.name()),
+        }
+    }
+
+    /// Calls a tool of an MCP server.
+    async fn call_server(&self, call: &ToolCall, task: &TaskContext) -> Result<(String, bool), Failure> {
+        let args = match call.args() {
+            Ok(args) => args,
+            Err(error) => return Ok((error.text, false)),
+        };
+        match self.servers.call(task, Asked { tool: &call.name, args }).await {
+            Ok(End::Answer(text, ok)) => Ok((text, ok)),
+            Ok(End::Stale(text)) => Err(Failure::new("ApprovalStale", text)),
+            Err(unavailable) => {
+                let mut failure = Failure::new("ServerUnavailable", unavailable.to_string()).retryable();
+                failure.retry_after = Some(unavailable.wait);
+                Err(failure.field("server", unavailable.server))
+            }
         }
     }
 
@@ -244,6 +270,10 @@ impl Activity for Called {
 
     async fn run(&self, task: TaskContext) -> Result<Done, Failure> {
         let call = ToolCall::of(&task)?;
+        if call.is_of_server() {
+            let (text, ok) = self.toolbox.call_server(&call, &task).await?;
+            return Ok(Done::new(call.answer(text, ok)));
+        }
         let result = match call.resolve() {
             Ok((tool, args)) => self.toolbox.run(tool, &args, &task, Reader::Model).await,
             Err(error) => Err(error),
@@ -273,6 +303,10 @@ impl Activity for CalledEffect {
 
     async fn run(&self, task: TaskContext) -> Result<Done, Failure> {
         let call = ToolCall::of(&task)?;
+        if call.is_of_server() {
+            // A server cannot be asked what became of a call.
+            return Ok(Done::new(verdict(Trace::CannotTell, || Json::Null)));
+        }
         // What does not fit was never run.
         let Ok((tool, args)) = call.resolve() else {
             return Ok(Done::new(verdict(Trace::NotHappened, || Json::Null)));

@@ -23,10 +23,13 @@ use rustix::process::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{KILL_EVERY, KILL_MAX, TERM_GRACE};
+use crate::limits::{KILL_EVERY, KILL_MAX, MCP_LEAVE, SERVER_PIECE_BYTES, TERM_GRACE};
 
 /// The subcommand by which the tool worker calls the guard.
 pub const SUBCOMMAND: &str = "guard";
+
+/// Before a program: it is a server, to which the guard passes on what comes on its own standard input.
+pub(crate) const SERVER: &str = "--server";
 
 /// Before a command: it waits for a byte on its standard input.
 const WHEN_TOLD: &str = "--when-told";
@@ -60,6 +63,9 @@ pub fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     if program == WHEN_TOLD {
         return run_when_told(args);
     }
+    if program == SERVER {
+        return run_server(args);
+    }
     let lifeline = match std::io::stdin().as_fd().try_clone_to_owned() {
         Ok(stdin) => UnixStream::from(stdin),
         Err(_) => return ExitCode::from(2),
@@ -67,6 +73,60 @@ pub fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let word = watch(&program, args, &lifeline);
     say(&lifeline, &word);
     ExitCode::SUCCESS
+}
+
+/// Runs a server until its input closes, or the worker's end of it does; exits as it did.
+///
+/// The input is passed on instead of given away, because its end is how the guard learns that the worker is gone. The server shares
+/// the guard's process group, so that the worker can end it if the guard itself is killed.
+fn run_server(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    let Some(program) = args.next() else { return ExitCode::from(2) };
+    let unwatched = set_child_subreaper(Some(getpid())).is_err();
+    let child = Command::new(&program).args(args).stdin(Stdio::piped()).spawn();
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => {
+            // Standard error is the server's, so whoever started it sees this.
+            let _nobody = writeln!(std::io::stderr(), "cannot run {}: {error}", program.display());
+            return ExitCode::from(127);
+        }
+    };
+    if unwatched {
+        let _nobody = writeln!(std::io::stderr(), "processes that leave their parents cannot be watched");
+    }
+    let (Some(main), Some(stdin)) = (Pid::from_raw(child.id().cast_signed()), child.stdin.take()) else {
+        return ExitCode::from(2);
+    };
+    std::thread::spawn(move || pass_on(stdin));
+    let (code, signal) = loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == main => break how(status),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => break (None, None),
+        }
+    };
+    end_all();
+    let number = code.or(signal.map(|signal| 128 + signal)).unwrap_or(1);
+    ExitCode::from(u8::try_from(number).unwrap_or(u8::MAX))
+}
+
+/// Passes standard input on to a server, and ends the server some time after the end of it.
+fn pass_on(server: std::process::ChildStdin) {
+    let mut to = Some(server);
+    let mut piece = vec![0; SERVER_PIECE_BYTES];
+    let mut from = std::io::stdin().lock();
+    while let Ok(length) = from.read(&mut piece)
+        && length > 0
+    {
+        // A server that reads no more may still write; the worker decides when it is over.
+        let written = to.as_mut().map(|to| to.write_all(&piece[..length]));
+        if matches!(written, Some(Err(_))) {
+            to = None;
+        }
+    }
+    drop(to);
+    std::thread::sleep(MCP_LEAVE);
+    end_all();
 }
 
 /// Becomes the command as soon as the guard says so; ends if the guard is killed before.

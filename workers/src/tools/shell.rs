@@ -24,8 +24,8 @@ use super::{ToolError, Toolbox};
 use crate::limits::{GUARD_WORD_MAX, KILL_EVERY, KILL_MAX, SHELL_MARGIN, SHELL_TIMEOUT, TERM_GRACE};
 use crate::sdk::{TaskContext, duration_text};
 
-/// The variables that commands get from the worker's environment.
-const ALLOWED: [&str; 6] = ["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
+/// The variables that commands and servers get from the worker's environment.
+pub(crate) const ALLOWED: [&str; 6] = ["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
 
 /// How a command ended, and what it said.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,12 +1,13 @@
 //! Work for workers: handing out, adopting, losing.
 
+use outlast_dsl::machine::{EffectClass, Machine};
 use outlast_kernel::event::LostWhy;
 use outlast_kernel::ids::{Attempt, Millis, OpId, RunId};
 use outlast_kernel::input::Input;
 use outlast_kernel::operation::{ActivityOp, Class, Operation, Phase};
 use outlast_kernel::text::time_text;
 use outlast_protocol::ApiError;
-use outlast_protocol::worker::Task;
+use outlast_protocol::worker::{Task, definition};
 use outlast_store::breakage::{Breakage, breaks};
 
 use super::Shard;
@@ -60,7 +61,7 @@ impl Shard {
         }
         let profile = &live.state().config().profile;
         let in_hand = in_hand(&ctx, work, activity, profile, taker, now);
-        let task = task(&ctx, work, operation, activity, &in_hand, now);
+        let task = task(&ctx, live.state().machine(), work, operation, activity, &in_hand, now);
         if activity.class != Class::Once || breaks(Breakage::SkipBegun) {
             return Ok(Some((None, task, in_hand)));
         }
@@ -224,6 +225,7 @@ fn in_hand(
 
 fn task(
     ctx: &Context,
+    machine: &Machine,
     work: &WorkId,
     operation: &Operation,
     activity: &ActivityOp,
@@ -255,5 +257,16 @@ fn task(
         // Two signs of life may be lost before a lease ends.
         heartbeat_ms: (lease / 3).max(1),
         handle: activity.handle.clone(),
+        definition: definition_of(machine, activity),
     }
+}
+
+/// Returns the definition of the tool that an activity calls, as the run's catalogue has it.
+fn definition_of(machine: &Machine, activity: &ActivityOp) -> Option<String> {
+    let declared = machine.activities.iter().find(|declared| declared.name == activity.activity)?;
+    let EffectClass::From(catalogue, param, _) = declared.effect else { return None };
+    let arg = &activity.input[&declared.params.get(param as usize)?.name];
+    let name = arg.get("value").unwrap_or(arg).get("name")?.as_str()?;
+    let tool = machine.catalogues.get(catalogue.at())?.tools.iter().find(|tool| tool.name == name)?;
+    Some(definition(&tool.name, &tool.description, &tool.input))
 }

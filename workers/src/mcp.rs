@@ -1,0 +1,79 @@
+//! MCP servers: programs and services of others whose tools flows and models call as `server__tool`.
+//!
+//! [`config`](Config) says which servers a directory has, [`Servers`] keeps them while a tool worker runs, [`Catalogue`] is what
+//! `outlast tools pull` writes. Servers are started when they are first needed and again when they end, with growing waits.
+//! Leaves permission and classes to the recorded catalogue. Invariant: whatever a server does (noise, silence, floods, its death),
+//! it costs the calls to that server and nothing else; a call of class `once` whose end nobody saw is never answered for.
+
+mod answer;
+mod call;
+mod catalogue;
+mod config;
+mod connection;
+mod handler;
+mod listing;
+mod names;
+mod server;
+mod stdio;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use catalogue::{Catalogue, Change};
+pub use config::{Config, ServerConfig};
+
+pub(crate) use call::{Asked, End};
+pub(crate) use names::server_of;
+
+use crate::sdk::TaskContext;
+use catalogue::Offered;
+use server::{Server, Unavailable};
+use tokio::sync::Mutex;
+
+/// The MCP servers of a directory.
+#[derive(Debug)]
+pub struct Servers {
+    directory: PathBuf,
+    /// The program that watches over servers (see [`crate::tools::guard`]).
+    guard: Option<PathBuf>,
+    running: Mutex<BTreeMap<String, Arc<Server>>>,
+}
+
+impl Servers {
+    /// Prepares the servers of a directory; none is started.
+    #[must_use]
+    pub fn new(directory: &Path, guard: Option<PathBuf>) -> Servers {
+        Servers { directory: directory.to_owned(), guard, running: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// Asks a server, as it is configured now, for its tools; starts it if need be.
+    ///
+    /// # Errors
+    /// Why it cannot be asked, with the server's name.
+    pub async fn tools(&self, server: &str) -> Result<Vec<crate::Json>, String> {
+        let said = |error: Unavailable| error.to_string();
+        let connection = self.server(server).await.map_err(said)?.connection().await.map_err(said)?;
+        let listing = connection.listing().await.map_err(|why| format!("MCP server {server}: {why}"))?;
+        Ok(listing.tools.iter().map(Offered::entry).collect())
+    }
+
+    /// Makes one call for a flow or a model.
+    pub(crate) async fn call(&self, task: &TaskContext, asked: Asked<'_>) -> Result<End, Unavailable> {
+        let Some(name) = server_of(asked.tool) else { return Err(Unavailable::nameless(asked.tool)) };
+        call::run(self.server(name).await?.as_ref(), task, asked).await
+    }
+
+    /// The server of this name, as the file says now: a person may add or mend one while runs wait for it.
+    async fn server(&self, name: &str) -> Result<Arc<Server>, Unavailable> {
+        let config = Config::read(&self.directory).map_err(|why| Unavailable::new(name, why))?;
+        let wanted = config.server(name).map_err(|why| Unavailable::new(name, why))?;
+        let mut running = self.running.lock().await;
+        if let Some(server) = running.get(name).filter(|server| server.config == wanted) {
+            return Ok(server.clone());
+        }
+        let server = Arc::new(Server::new(wanted, &self.directory, self.guard.clone()));
+        running.insert(name.to_owned(), server.clone());
+        Ok(server)
+    }
+}

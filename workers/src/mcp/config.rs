@@ -1,0 +1,281 @@
+//! Which servers a directory has: `.mcp.json`, in the format of other programs (`{"mcpServers": {NAME: {…}}}`).
+//!
+//! Leaves starting servers to their keeper. Invariant: a mistake in one server's entry costs that server and names what is wrong;
+//! values of variables are put in here and shown nowhere.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::names::SEPARATOR;
+use crate::Json;
+use crate::limits::{CONFIG_BYTES_MAX, MCP_START, SERVER_NAME_CHARS_MAX};
+use crate::tools::time;
+
+/// The file in the working directory.
+pub(crate) const FILE: &str = ".mcp.json";
+
+/// The servers of a directory.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    servers: BTreeMap<String, Result<ServerConfig, String>>,
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// Its name: the part of its tools' names before `__`.
+    pub name: String,
+    /// How it is reached.
+    pub(crate) reach: Reach,
+    /// How long it may take until it can be called.
+    pub(crate) start: Duration,
+    /// How long one call may take; none: as long as the flow allows.
+    pub(crate) call: Option<Duration>,
+}
+
+/// How a server is reached.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// A program that is started here and speaks through its standard input and output.
+    Stdio { command: String, args: Vec<String>, env: BTreeMap<String, String>, directory: Option<PathBuf> },
+    /// A service that speaks streamable HTTP.
+    Http { url: String, headers: BTreeMap<String, String> },
+}
+
+impl std::fmt::Debug for Reach {
+    /// Without variables and headers: they hold secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Reach::Stdio { command, args, .. } => f.debug_list().entry(command).entries(args).finish(),
+            Reach::Http { url, .. } => f.write_str(url),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct FileJson {
+    #[serde(rename = "mcpServers", default)]
+    servers: BTreeMap<String, Json>,
+}
+
+/// An entry. Fields that others read and this program does not are let pass.
+#[derive(Deserialize)]
+struct EntryJson {
+    #[serde(rename = "type", alias = "transport")]
+    kind: Option<String>,
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    cwd: Option<String>,
+    #[serde(alias = "serverUrl")]
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    disabled: bool,
+    #[serde(rename = "startTimeout")]
+    start: Option<Json>,
+    timeout: Option<Json>,
+}
+
+impl Config {
+    /// Reads the file of a directory; without one there are no servers.
+    ///
+    /// # Errors
+    /// If it cannot be read or is no such file.
+    pub fn read(directory: &Path) -> Result<Config, String> {
+        let path = directory.join(FILE);
+        let text = match std::fs::metadata(&path).map(|found| found.len()) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Config::default()),
+            Ok(length) if length > CONFIG_BYTES_MAX => Err(format!("it is over {CONFIG_BYTES_MAX} bytes")),
+            Ok(_) | Err(_) => std::fs::read_to_string(&path).map_err(|error| error.to_string()),
+        };
+        text.and_then(|text| Config::parse(&text, &|name| std::env::var(name).ok()))
+            .map_err(|why| format!("{}: {why}", path.display()))
+    }
+
+    fn parse(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Config, String> {
+        let file: FileJson = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let servers = file.servers.into_iter().filter_map(|(name, entry)| {
+            let server = server(&name, entry, variable).transpose()?;
+            Some((name, server))
+        });
+        Ok(Config { servers: servers.collect() })
+    }
+
+    /// The names of all servers, those with a wrong entry too.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.servers.keys().map(String::as_str)
+    }
+
+    /// One server.
+    ///
+    /// # Errors
+    /// If there is none of this name, or what is wrong with its entry.
+    pub fn server(&self, name: &str) -> Result<ServerConfig, String> {
+        let missing = || {
+            let names: Vec<&str> = self.names().collect();
+            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            Err(format!("{FILE} does not have it (it has {there})"))
+        };
+        self.servers.get(name).cloned().unwrap_or_else(missing)
+    }
+}
+
+/// Reads an entry; none if it is disabled.
+fn server(
+    name: &str,
+    entry: Json,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<ServerConfig>, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let fits = (1..=SERVER_NAME_CHARS_MAX).contains(&name.len())
+        && name.chars().all(plain)
+        && !name.contains(SEPARATOR)
+        && !name.starts_with('_')
+        && !name.ends_with('_');
+    if !fits {
+        return Err(format!(
+            "its name must be 1 to {SERVER_NAME_CHARS_MAX} letters, digits, `-` and single `_` between them"
+        ));
+    }
+    let entry = EntryJson::deserialize(entry).map_err(|error| format!("its entry: {error}"))?;
+    if entry.disabled {
+        return Ok(None);
+    }
+    let limit = |field: &str, value: &Option<Json>| match value {
+        None => Ok(None),
+        Some(value) => time(value)
+            .map(Some)
+            .ok_or_else(|| format!("{field} must be whole seconds, or a text such as \"30s\"")),
+    };
+    let (start, call) = (limit("startTimeout", &entry.start)?, limit("timeout", &entry.timeout)?);
+    let reach = reach(entry, &|text| substituted(text, variable))?;
+    Ok(Some(ServerConfig { name: name.to_owned(), reach, start: start.unwrap_or(MCP_START), call }))
+}
+
+fn reach(entry: EntryJson, fill: &dyn Fn(&str) -> Result<String, String>) -> Result<Reach, String> {
+    let filled = |all: BTreeMap<String, String>| -> Result<BTreeMap<String, String>, String> {
+        all.into_iter().map(|(name, value)| Ok((name, fill(&value)?))).collect()
+    };
+    match (entry.kind.as_deref(), entry.command, entry.url) {
+        (None | Some("stdio"), Some(command), None) => Ok(Reach::Stdio {
+            command: fill(&command)?,
+            args: entry.args.iter().map(|arg| fill(arg)).collect::<Result<_, _>>()?,
+            env: filled(entry.env)?,
+            directory: entry.cwd.map(|path| fill(&path).map(PathBuf::from)).transpose()?,
+        }),
+        (None | Some("http" | "streamable-http" | "streamableHttp" | "streamable_http"), None, Some(url)) => {
+            let url = fill(&url)?;
+            if !url.starts_with("http://") && !url.starts_with("https://") {
+                return Err("its url must begin with http:// or https://".to_owned());
+            }
+            Ok(Reach::Http { url, headers: filled(entry.headers)? })
+        }
+        (Some("sse"), _, _) => Err(
+            "its type is `sse`, which the protocol has given up; most such servers speak `http` at another path"
+                .to_owned(),
+        ),
+        (kind, command, url) => Err(format!(
+            "its entry needs `command` (type `stdio`) or `url` (type `http`); it has type {}, {} command, {} url",
+            kind.unwrap_or("none"),
+            if command.is_some() { "a" } else { "no" },
+            if url.is_some() { "a" } else { "no" },
+        )),
+    }
+}
+
+/// Puts in `${NAME}` and `${NAME:-default}`.
+fn substituted(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut whole = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let (before, after) = rest.split_at(at);
+        whole.push_str(before);
+        let Some((inside, next)) = after[2..].split_once('}') else {
+            return Err("a `${` is not closed".to_owned());
+        };
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        let value = variable(name).filter(|value| !value.is_empty());
+        match (value, default) {
+            (Some(value), _) => whole.push_str(&value),
+            (None, Some(default)) => whole.push_str(default),
+            (None, None) => return Err(format!("the environment variable {name} is not set")),
+        }
+        rest = next;
+    }
+    whole.push_str(rest);
+    Ok(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Config {
+        let variable = |name: &str| match name {
+            "TOKEN" => Some("t0p".to_owned()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        };
+        Config::parse(text, &variable).unwrap()
+    }
+
+    #[test]
+    fn entries_as_other_programs_write_them_are_understood() {
+        let config = parsed(
+            r#"{"mcpServers": {
+                "fs": {"command": "npx", "args": ["-y", "fs", "${HOME:-/home}"], "env": {"A": "${TOKEN}"}, "startTimeout": 5},
+                "web": {"type": "http", "url": "https://h/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}, "timeout": "2m"},
+                "off": {"command": "x", "disabled": true},
+                "odd": {"command": "x", "autoApprove": [], "icon": 7}},
+              "inputs": []}"#,
+        );
+        assert_eq!(config.names().collect::<Vec<_>>(), ["fs", "odd", "web"]);
+        let fs = config.server("fs").unwrap();
+        assert_eq!((fs.start, fs.call), (Duration::from_secs(5), None));
+        let Reach::Stdio { args, env, .. } = &fs.reach else { panic!("{fs:?}") };
+        assert_eq!((args[2].as_str(), env["A"].as_str()), ("/home", "t0p"));
+        let web = config.server("web").unwrap();
+        assert_eq!(web.call, Some(Duration::from_secs(120)));
+        let Reach::Http { headers, .. } = &web.reach else { panic!("{web:?}") };
+        assert_eq!(headers["Authorization"], "Bearer t0p");
+        for shown in [format!("{fs:?}"), format!("{web:?}")] {
+            assert!(!shown.contains("t0p"), "secrets are not shown: {shown}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_entry_costs_its_server_and_says_what_is_wrong() {
+        for (entry, why) in [
+            (r#"{}"#, "needs `command`"),
+            (r#"{"command": "x", "url": "http://h"}"#, "needs `command`"),
+            (r#"{"type": "sse", "url": "http://h"}"#, "given up"),
+            (r#"{"url": "ftp://h"}"#, "must begin with http"),
+            (r#"{"command": "${NOPE}"}"#, "variable NOPE is not set"),
+            (r#"{"command": "${EMPTY}"}"#, "variable EMPTY is not set"),
+            (r#"{"command": "${TOKEN"}"#, "not closed"),
+            (r#"{"command": ["x"]}"#, "its entry"),
+            (r#"{"command": "x", "timeout": "soon"}"#, "timeout must be"),
+        ] {
+            let config =
+                parsed(&format!(r#"{{"mcpServers": {{"bad": {entry}, "good": {{"command": "x"}}}}}}"#));
+            assert!(config.server("good").is_ok());
+            let said = config.server("bad").unwrap_err();
+            assert!(said.contains(why), "{entry}: {said}");
+        }
+        for name in ["", "a__b", "_a", "a_", "a b", "日本"] {
+            let config = parsed(&format!(r#"{{"mcpServers": {{"{name}": {{"command": "x"}}}}}}"#));
+            assert!(config.server(name).unwrap_err().contains("its name must be"), "{name:?}");
+        }
+        assert!(parsed("{}").server("fs").unwrap_err().contains("it has none"));
+    }
+}

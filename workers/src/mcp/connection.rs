@@ -1,0 +1,215 @@
+//! One connection to a server: from its start to its end.
+//!
+//! Leaves starting again to the keeper. Invariant: a connection that was made has done its handshake within the limit; when it is
+//! dropped, a server that was started for it is ended.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::{ErrorCode, ProtocolVersion};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, RoleClient, RunningService,
+    ServiceError,
+};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use tokio::sync::Mutex;
+
+use super::config::{Reach, ServerConfig};
+use super::handler::Handler;
+use super::listing::{self, Listing};
+use super::stdio::{self, Program, Watched};
+use crate::limits::{MCP_CONNECT, MCP_LAST_WORDS, MESSAGE_BYTES_MAX};
+use crate::sdk::{error_chain, no_roots, with_ring};
+
+/// A connection that can be called through.
+#[derive(Debug)]
+pub(super) struct Connection {
+    service: RunningService<RoleClient, Handler>,
+    /// The program, if the server is one.
+    watched: Option<Watched>,
+    listing: Mutex<Option<Arc<Listing>>>,
+    config: ServerConfig,
+}
+
+impl Connection {
+    /// Makes a connection, and starts the server if it is a program.
+    pub(super) async fn open(
+        config: &ServerConfig,
+        directory: &Path,
+        guard: Option<&PathBuf>,
+    ) -> Result<Connection, String> {
+        // A server that knows no handshake says so by an error, and is spoken to in the newer way.
+        let newer = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] };
+        match Connection::open_as(config, directory, guard, ClientLifecycleMode::Initialize).await {
+            Err(Refused::Handshake(_)) => {
+                Connection::open_as(config, directory, guard, newer).await.map_err(Refused::text)
+            }
+            other => other.map_err(Refused::text),
+        }
+    }
+
+    async fn open_as(
+        config: &ServerConfig,
+        directory: &Path,
+        guard: Option<&PathBuf>,
+        lifecycle: ClientLifecycleMode,
+    ) -> Result<Connection, Refused> {
+        let handler = Handler::default();
+        let (started, watched) = match &config.reach {
+            Reach::Stdio { command, args, env, directory: own } => {
+                let at = own.as_ref().map_or_else(|| directory.to_owned(), |own| directory.join(own));
+                let program = Program { command, args, env, directory: &at };
+                let (pipes, watched) = stdio::start(program, guard)
+                    .map_err(|error| Refused::Other(format!("cannot start {command}: {error}")))?;
+                let started =
+                    tokio::time::timeout(config.start, handler.serve_with_lifecycle(pipes, lifecycle));
+                (started.await, Some(watched))
+            }
+            Reach::Http { url, headers } => {
+                let http = http(url, headers).map_err(Refused::Other)?;
+                (
+                    tokio::time::timeout(config.start, handler.serve_with_lifecycle(http, lifecycle)).await,
+                    None,
+                )
+            }
+        };
+        let service = match started {
+            Ok(Ok(service)) => service,
+            Ok(Err(error)) => return Err(refused(error, watched.as_ref()).await),
+            Err(_) => {
+                let story = story(watched.as_ref(), Duration::ZERO).await;
+                let text = format!("it was not ready after {} s{story}", config.start.as_secs_f32());
+                return Err(Refused::Other(text));
+            }
+        };
+        Ok(Connection { service, watched, listing: Mutex::new(None), config: config.clone() })
+    }
+
+    /// Whether it can be called through no more.
+    pub(super) fn is_over(&self) -> bool {
+        self.service.is_closed() || self.service.peer().is_transport_closed()
+    }
+
+    /// How it ended, as far as that is known.
+    pub(super) async fn story(&self) -> String {
+        story(self.watched.as_ref(), MCP_LAST_WORDS).await
+    }
+
+    pub(super) fn peer(&self) -> &Peer<RoleClient> {
+        self.service.peer()
+    }
+
+    pub(super) fn handler(&self) -> &Handler {
+        self.service.service()
+    }
+
+    /// The server's tools; asked for again when it said that they changed.
+    ///
+    /// # Errors
+    /// Why they cannot be asked for.
+    pub(super) async fn listing(&self) -> Result<Arc<Listing>, String> {
+        let mut known = self.listing.lock().await;
+        let changed = self.handler().take_changed();
+        if let Some(listing) = known.as_ref().filter(|_| !changed) {
+            return Ok(listing.clone());
+        }
+        let can = self.peer().peer_info().is_some_and(|info| info.capabilities.tools.is_some());
+        let listed = if can {
+            let asked = listing::list(self.peer(), &self.config.name);
+            match tokio::time::timeout(self.config.start, asked).await {
+                Ok(listed) => listed.map_err(|error| text_of(&error)),
+                Err(_) => Err("it did not list its tools in time".to_owned()),
+            }
+        } else {
+            Ok(Listing::default())
+        };
+        match listed {
+            Ok(listing) => Ok(known.insert(Arc::new(listing)).clone()),
+            Err(why) => {
+                let story = if self.is_over() { self.story().await } else { String::new() };
+                Err(format!("{why}{story}"))
+            }
+        }
+    }
+}
+
+/// Why a connection was not made.
+enum Refused {
+    /// The server answered the handshake with an error.
+    Handshake(String),
+    Other(String),
+}
+
+impl Refused {
+    fn text(self) -> String {
+        match self {
+            Refused::Handshake(text) | Refused::Other(text) => text,
+        }
+    }
+}
+
+async fn refused(error: ClientInitializeError, watched: Option<&Watched>) -> Refused {
+    match &error {
+        ClientInitializeError::JsonRpcError(said)
+            if [ErrorCode::METHOD_NOT_FOUND, ErrorCode::UNSUPPORTED_PROTOCOL_VERSION]
+                .contains(&said.code) =>
+        {
+            Refused::Handshake(format!("it refuses the handshake: {}", said.message))
+        }
+        ClientInitializeError::JsonRpcError(said) => {
+            Refused::Other(format!("it refuses the handshake: {}", said.message))
+        }
+        ClientInitializeError::ConnectionClosed(_) => {
+            let story = story(watched, MCP_LAST_WORDS).await;
+            Refused::Other(format!("it ended before it was ready{story}"))
+        }
+        other => Refused::Other(format!("it cannot be reached: {}", error_chain(other))),
+    }
+}
+
+async fn story(watched: Option<&Watched>, patience: Duration) -> String {
+    match watched {
+        Some(watched) => watched.story(patience).await,
+        None => String::new(),
+    }
+}
+
+/// An error of the library for people.
+pub(super) fn text_of(error: &ServiceError) -> String {
+    match error {
+        ServiceError::McpError(said) => format!("{} (error {})", said.message, said.code.0),
+        ServiceError::TransportClosed => "the connection was closed".to_owned(),
+        other => error_chain(other),
+    }
+}
+
+/// A connection over HTTP: no redirect to elsewhere, the headers of the entry with each call.
+fn http(
+    url: &str,
+    headers: &std::collections::BTreeMap<String, String>,
+) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+    let mut own = HashMap::new();
+    for (name, value) in headers {
+        let name =
+            HeaderName::try_from(name.as_str()).map_err(|_| format!("{name:?} is no header's name"))?;
+        let mut value = HeaderValue::try_from(value.as_str())
+            .map_err(|_| format!("the header {name} has an odd value"))?;
+        value.set_sensitive(true);
+        own.insert(name, value);
+    }
+    let builder = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(MCP_CONNECT)
+        .pool_max_idle_per_host(0);
+    let builder = if url.starts_with("https:") { with_ring(builder) } else { no_roots(builder).no_proxy() };
+    let client = builder.build().map_err(|error| error_chain(&error))?;
+    let config = StreamableHttpClientTransportConfig::with_uri(url)
+        .custom_headers(own)
+        .max_sse_event_size(MESSAGE_BYTES_MAX)
+        .max_json_response_size(MESSAGE_BYTES_MAX);
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
