@@ -31,6 +31,15 @@ use catalogue::Offered;
 use server::{Server, Unavailable};
 use tokio::sync::Mutex;
 
+/// The tools of a server.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listed {
+    /// As they stand in a catalogue.
+    pub tools: Vec<crate::Json>,
+    /// What was odd about its list.
+    pub warnings: Vec<String>,
+}
+
 /// The MCP servers of a directory.
 #[derive(Debug)]
 pub struct Servers {
@@ -51,11 +60,12 @@ impl Servers {
     ///
     /// # Errors
     /// Why it cannot be asked, with the server's name.
-    pub async fn tools(&self, server: &str) -> Result<Vec<crate::Json>, String> {
+    pub async fn tools(&self, server: &str) -> Result<Listed, String> {
         let said = |error: Unavailable| error.to_string();
         let connection = self.server(server).await.map_err(said)?.connection().await.map_err(said)?;
         let listing = connection.listing().await.map_err(|why| format!("MCP server {server}: {why}"))?;
-        Ok(listing.tools.iter().map(Offered::entry).collect())
+        let tools = listing.tools.iter().map(Offered::entry).collect();
+        Ok(Listed { tools, warnings: listing.warnings.clone() })
     }
 
     /// Makes one call for a flow or a model.

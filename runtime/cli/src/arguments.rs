@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     act, batch, carry, chat, check, doctor, explain, fmt, fork, graph, look, migrate, rpc, run, schedule,
-    serve, test, worker,
+    serve, test, tools, worker,
 };
 
 /// Runs long agent tasks as durable state machines.
@@ -91,6 +91,8 @@ pub(crate) enum Command {
     Du(carry::DuArguments),
     /// Check the store, and show how to resume each run and what is in doubt
     Doctor(doctor::Arguments),
+    /// Make catalogues of the tools of MCP servers
+    Tools(tools::Arguments),
     /// Run a stock worker
     Worker(worker::Arguments),
 }
@@ -182,6 +184,9 @@ mod tests {
         ("migrate r-1", false),
         ("migrate --to b.flow", false),
         ("doctor", true),
+        ("tools pull", true),
+        ("tools pull fs git --out dev.tools.json --check --json", true),
+        ("tools", false),
         ("worker model --connect unix:/d/socket --supervised --profile p --boot b", true),
         ("worker gpu", false),
         ("fly", false),

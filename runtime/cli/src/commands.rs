@@ -17,6 +17,7 @@ pub(crate) mod run;
 pub(crate) mod schedule;
 pub(crate) mod serve;
 pub(crate) mod test;
+pub(crate) mod tools;
 pub(crate) mod worker;
 
 use std::path::Path;
@@ -67,6 +68,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Backup(arguments) => carry::backup(context, &arguments).await,
         Command::Du(arguments) => carry::du(context, &arguments).await,
         Command::Doctor(arguments) => doctor::doctor(context, &arguments).await,
+        Command::Tools(arguments) => tools::tools(context, &arguments).await,
         Command::Worker(arguments) => worker::worker(context.data, &arguments).await,
     }
 }

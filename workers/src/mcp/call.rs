@@ -15,6 +15,7 @@ use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient, ServiceError}
 use serde_json::{Map, json};
 
 use super::answer;
+use super::catalogue::Offered;
 use super::connection::{Connection, text_of};
 use super::handler::{Answers, Under};
 use super::server::{Server, Unavailable};
@@ -40,6 +41,8 @@ pub(crate) enum End {
     Answer(String, bool),
     /// The tool is not what was recorded, and approved, any more. Nothing was sent.
     Stale(String),
+    /// The attempt was asked to end.
+    Stopped,
 }
 
 /// Makes the call.
@@ -56,7 +59,8 @@ pub(super) async fn run(server: &Server, task: &TaskContext, asked: Asked<'_>) -
         match call.run(limit).await {
             Ok((text, ok)) => return Ok(End::Answer(text, ok)),
             Err(Broken::NotSent(why)) => return Err(Unavailable::new(&server.config.name, why)),
-            Err(Broken::Stopped) => task.break_off().await,
+            Err(Broken::Stopped) => return Ok(End::Stopped),
+            Err(Broken::Doubt) => task.break_off().await,
             Err(Broken::Lost(why)) => {
                 let story = connection.story().await;
                 if task.task().effect == "once" {
@@ -97,18 +101,19 @@ async fn prepare<'a>(
     task: &TaskContext,
     asked: Asked<'_>,
 ) -> Result<Call<'a>, Wrong> {
-    let listing = connection.listing().await.map_err(Wrong::Unavailable)?;
+    let recorded = task.task().definition.as_deref();
+    let fits =
+        |tool: &Offered| tool.name == asked.tool && recorded.is_none_or(|hash| hash == tool.definition());
+    let mut listing = connection.listing().await.map_err(Wrong::Unavailable)?;
+    if !listing.tools.iter().any(fits) {
+        listing = connection.listing_now().await.map_err(Wrong::Unavailable)?;
+    }
     let Some(tool) = listing.tools.iter().find(|tool| tool.name == asked.tool) else {
         let text = format!("the server has no tool {} any more", asked.tool);
-        return Err(Wrong::End(if task.task().definition.is_some() {
-            End::Stale(text)
-        } else {
-            End::Answer(text, false)
-        }));
+        let stale = recorded.is_some();
+        return Err(Wrong::End(if stale { End::Stale(text) } else { End::Answer(text, false) }));
     };
-    if let Some(recorded) = &task.task().definition
-        && *recorded != tool.definition()
-    {
+    if !fits(tool) {
         let text =
             format!("{} is not what was recorded: its description or its input has changed", asked.tool);
         return Err(Wrong::End(End::Stale(text)));
@@ -130,6 +135,8 @@ enum Broken {
     Lost(String),
     /// The attempt was asked to end, or ran out of time; the server was told.
     Stopped,
+    /// It took longer than its entry allows, and must not be answered for.
+    Doubt,
 }
 
 impl Call<'_> {
@@ -146,7 +153,7 @@ impl Call<'_> {
         let (text, ok) = match ended {
             Ok(Ended::Answered(result)) => answer::text_of(&result),
             Ok(Ended::Error(text)) => (text, false),
-            Ok(Ended::TooSlow) if self.under.task.task().effect == "once" => return Err(Broken::Stopped),
+            Ok(Ended::TooSlow) if self.under.task.task().effect == "once" => return Err(Broken::Doubt),
             Ok(Ended::TooSlow) => (format!("it took longer than {limit} and was told to stop"), false),
             Err(broken) => return Err(broken),
         };

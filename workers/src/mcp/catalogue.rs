@@ -143,6 +143,18 @@ impl Catalogue {
         format!("{{\n  \"tools\": [\n{}\n  ]\n}}\n", lines.join(",\n"))
     }
 
+    /// How many tools it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
     /// The servers whose tools it has.
     #[must_use]
     pub fn servers(&self) -> Vec<String> {

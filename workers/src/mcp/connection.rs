@@ -86,6 +86,12 @@ impl Connection {
                 return Err(Refused::Other(text));
             }
         };
+        let speaks = service.peer().peer_info().map(|info| info.protocol_version.clone()).unwrap_or_default();
+        if !ProtocolVersion::KNOWN_VERSIONS.contains(&speaks) {
+            return Err(Refused::Other(format!(
+                "it speaks version {speaks} of the protocol, which is not known here"
+            )));
+        }
         Ok(Connection { service, watched, listing: Mutex::new(None), config: config.clone() })
     }
 
@@ -114,9 +120,19 @@ impl Connection {
     pub(super) async fn listing(&self) -> Result<Arc<Listing>, String> {
         let mut known = self.listing.lock().await;
         let changed = self.handler().take_changed();
-        if let Some(listing) = known.as_ref().filter(|_| !changed) {
-            return Ok(listing.clone());
+        match known.as_ref().filter(|_| !changed) {
+            Some(listing) => Ok(listing.clone()),
+            None => Ok(known.insert(self.list().await?).clone()),
         }
+    }
+
+    /// The server's tools as they are now, for who does not find in the list what should be there: not all servers tell.
+    pub(super) async fn listing_now(&self) -> Result<Arc<Listing>, String> {
+        let mut known = self.listing.lock().await;
+        Ok(known.insert(self.list().await?).clone())
+    }
+
+    async fn list(&self) -> Result<Arc<Listing>, String> {
         let can = self.peer().peer_info().is_some_and(|info| info.capabilities.tools.is_some());
         let listed = if can {
             let asked = listing::list(self.peer(), &self.config.name);
@@ -128,7 +144,7 @@ impl Connection {
             Ok(Listing::default())
         };
         match listed {
-            Ok(listing) => Ok(known.insert(Arc::new(listing)).clone()),
+            Ok(listing) => Ok(Arc::new(listing)),
             Err(why) => {
                 let story = if self.is_over() { self.story().await } else { String::new() };
                 Err(format!("{why}{story}"))

@@ -45,7 +45,7 @@ pub(crate) struct Unavailable {
 
 impl Unavailable {
     pub(super) fn new(server: &str, why: impl Into<String>) -> Unavailable {
-        Unavailable { server: server.to_owned(), why: why.into(), wait: RESTART_WAIT_MAX }
+        Unavailable { server: server.to_owned(), why: why.into(), wait: RESTART_WAIT_MIN }
     }
 
     pub(super) fn nameless(tool: &str) -> Unavailable {

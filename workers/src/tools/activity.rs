@@ -172,6 +172,7 @@ impl Toolbox {
         match self.servers.call(task, Asked { tool: &call.name, args }).await {
             Ok(End::Answer(text, ok)) => Ok((text, ok)),
             Ok(End::Stale(text)) => Err(Failure::new("ApprovalStale", text)),
+            Ok(End::Stopped) => Err(Failure::new("Stopped", "the call was stopped")),
             Err(unavailable) => {
                 let mut failure = Failure::new("ServerUnavailable", unavailable.to_string()).retryable();
                 failure.retry_after = Some(unavailable.wait);

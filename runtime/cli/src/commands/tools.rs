@@ -1,0 +1,168 @@
+//! `outlast tools`: catalogues of tools, as `use tools` reads them.
+//!
+//! Leaves servers to the workers' crate and reading catalogues to the language. Invariant: the file is replaced as a whole; a server
+//! that cannot be asked leaves its tools in it as they were.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outlast_workers::mcp::{Catalogue, Change, Config, Listed, Servers};
+use serde_json::json;
+
+use super::Context;
+use crate::failure::{Exit, Failure};
+use crate::{files, out};
+
+/// Arguments of `tools`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Ask MCP servers for their tools, write them into a catalogue, and show what changed
+    Pull(PullArguments),
+}
+
+/// Arguments of `tools pull`.
+///
+/// The servers are those of .mcp.json in this directory. Each tool becomes `SERVER__TOOL`. Name, description and input are the
+/// server's; effect and permission follow its annotations (none: `once`, `ask`) until you write others into the file, which then
+/// stay. Only `allow` falls back to `ask` when the tool behind it has changed. Tools without a server are left alone.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+struct PullArguments {
+    /// Only these servers [default: all]
+    #[arg(value_name = "SERVER")]
+    servers: Vec<String>,
+    /// The catalogue
+    #[arg(long, value_name = "FILE", default_value = "mcp.tools.json")]
+    out: PathBuf,
+    /// Write nothing; end with 1 if something would change
+    #[arg(long)]
+    check: bool,
+}
+
+/// Does what was asked.
+pub(crate) async fn tools(context: Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
+    match &arguments.what {
+        What::Pull(arguments) => pull(context, arguments).await,
+    }
+}
+
+/// What a pull came to.
+#[derive(Debug, Default)]
+struct Pulled {
+    changes: Vec<Change>,
+    /// Servers that could not be asked, and why.
+    failed: BTreeMap<String, String>,
+}
+
+async fn pull(context: Context<'_>, arguments: &PullArguments) -> Result<Exit, Failure> {
+    let directory = std::env::current_dir()
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot find the working directory: {error}")))?;
+    let config = Config::read(&directory).map_err(Failure::usage)?;
+    let asked: Vec<String> = match arguments.servers.as_slice() {
+        [] => config.names().map(str::to_owned).collect(),
+        some => some.to_vec(),
+    };
+    if let Some(strange) = asked.iter().find(|name| !config.names().any(|known| known == *name)) {
+        let known: Vec<&str> = config.names().collect();
+        return Err(Failure::usage(format!(".mcp.json has no server {strange}"))
+            .hint(format!("name one of: {}", known.join(", "))));
+    }
+    let path = &arguments.out;
+    let before = if path.exists() { files::read_text(path)? } else { String::new() };
+    let mut catalogue = match before.as_str() {
+        "" => Catalogue::default(),
+        text => Catalogue::parse(text).map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?,
+    };
+    if asked.is_empty() && catalogue.servers().is_empty() {
+        return Err(Failure::usage(".mcp.json names no servers")
+            .hint(r#"write {"mcpServers": {"NAME": {"command": "PROGRAM", "args": []}}} into it"#));
+    }
+    let mut pulled = ask(&directory, asked, &mut catalogue).await?;
+    if arguments.servers.is_empty() {
+        for gone in
+            catalogue.servers().into_iter().filter(|server| !config.names().any(|name| name == server))
+        {
+            pulled.changes.extend(catalogue.remove(&gone));
+        }
+    }
+    let text = catalogue.text();
+    let differs = !pulled.changes.is_empty() || (before.is_empty() && pulled.failed.is_empty());
+    if differs && !arguments.check {
+        write(path, &text).map_err(|error| {
+            Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+        })?;
+    }
+    show(context, path, &catalogue, &pulled)?;
+    let wrong = !pulled.failed.is_empty() || (arguments.check && differs);
+    Ok(if wrong { Exit::Failed } else { Exit::Done })
+}
+
+/// Asks all servers at once.
+async fn ask(directory: &Path, asked: Vec<String>, catalogue: &mut Catalogue) -> Result<Pulled, Failure> {
+    let cannot =
+        |error: std::io::Error| Failure::new(Exit::Failed, format!("cannot find this program: {error}"));
+    let guard = std::env::current_exe().map_err(cannot)?;
+    let servers = Arc::new(Servers::new(directory, Some(guard)));
+    let mut asking = tokio::task::JoinSet::new();
+    for name in asked {
+        let servers = servers.clone();
+        asking.spawn(async move {
+            let listed = servers.tools(&name).await;
+            (name, listed)
+        });
+    }
+    let mut answers: Vec<(String, Result<Listed, String>)> = asking.join_all().await;
+    answers.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut pulled = Pulled::default();
+    for (name, listed) in answers {
+        match listed {
+            Ok(listed) => {
+                for warning in &listed.warnings {
+                    out::say(&format!("warning: MCP server {name}: {warning}"));
+                }
+                pulled.changes.extend(catalogue.put(&name, listed.tools));
+            }
+            Err(why) => {
+                out::say(&format!("error: {why}; its tools stay as they were"));
+                pulled.failed.insert(name, why);
+            }
+        }
+    }
+    Ok(pulled)
+}
+
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    if path.exists() { files::replace(path, text) } else { std::fs::write(path, text) }
+}
+
+fn show(context: Context<'_>, path: &Path, catalogue: &Catalogue, pulled: &Pulled) -> Result<(), Failure> {
+    let lines: Vec<String> = pulled.changes.iter().map(ToString::to_string).collect();
+    let (count, servers) = (catalogue.len(), catalogue.servers().len());
+    if context.json {
+        return out::json(&json!({
+            "file": path, "tools": count, "servers": servers, "changes": lines, "failed": pulled.failed,
+        }));
+    }
+    for line in &lines {
+        out::result(line)?;
+    }
+    let changes = match lines.len() {
+        0 => "nothing changed".to_owned(),
+        1 => "1 change".to_owned(),
+        more => format!("{more} changes"),
+    };
+    let plural = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    out::result(&format!(
+        "{}: {} of {}, {changes}",
+        path.display(),
+        plural(count, "tool"),
+        plural(servers, "server")
+    ))
+}

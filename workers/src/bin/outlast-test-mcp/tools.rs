@@ -1,0 +1,199 @@
+//! The tools of the scripted server: each does one thing that servers do, right or wrong.
+//!
+//! `note` leaves a line in the ledger between the two gates that test workers have too. Leaves the protocol to its parent.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{Out, Server, append};
+
+/// How often a file is looked for.
+pub(crate) const LOOK: Duration = Duration::from_millis(2);
+
+/// A tool as it is listed.
+pub(crate) fn tool(name: &str, about: &str, properties: &Value) -> Value {
+    json!({"name": name, "description": about, "inputSchema": {"type": "object", "properties": properties}})
+}
+
+/// Name, description, arguments, annotations.
+const TOOLS: &[(&str, &str, &str, &str)] = &[
+    ("echo", "Gives back a text.", r#"{"text": {"type": "string"}}"#, r#"{"readOnlyHint": true}"#),
+    ("note", "Writes a line into the ledger.", r#"{"name": {"type": "string"}}"#, "{}"),
+    (
+        "put",
+        "Writes a line into the ledger, as often as wanted.",
+        r#"{"name": {"type": "string"}}"#,
+        r#"{"idempotentHint": true}"#,
+    ),
+    ("crash", "Ends the server.", "{}", "{}"),
+    ("crash_pure", "Ends the server.", "{}", r#"{"readOnlyHint": true}"#),
+    ("hang", "Never answers.", "{}", r#"{"readOnlyHint": true}"#),
+    ("hang_once", "Never answers.", "{}", "{}"),
+    ("fail", "Fails.", "{}", r#"{"readOnlyHint": true}"#),
+    ("refuse", "Answers with an error of the protocol.", "{}", r#"{"readOnlyHint": true}"#),
+    ("image", "Gives a picture.", "{}", r#"{"readOnlyHint": true}"#),
+    ("huge", "Gives a long line.", r#"{"bytes": {"type": "integer"}}"#, r#"{"readOnlyHint": true}"#),
+    ("hologram", "Gives what no client knows.", "{}", r#"{"readOnlyHint": true}"#),
+    ("ask", "Asks a person for an account.", "{}", "{}"),
+    ("sample", "Asks the client for a model, and for nonsense.", "{}", "{}"),
+    ("roots", "Asks for the roots.", "{}", r#"{"readOnlyHint": true}"#),
+    ("progress", "Tells how far it is.", "{}", r#"{"readOnlyHint": true}"#),
+    ("endless_progress", "Tells how far it is, and never ends.", "{}", r#"{"readOnlyHint": true}"#),
+    (
+        "late",
+        "Answers when another call has been answered.",
+        r#"{"name": {"type": "string"}}"#,
+        r#"{"readOnlyHint": true}"#,
+    ),
+    ("change", "Gets the server another tool.", "{}", r#"{"readOnlyHint": true}"#),
+    ("task", "Works on as a task.", r#"{"name": {"type": "string"}}"#, "{}"),
+    ("env", "Gives its environment.", "{}", r#"{"readOnlyHint": true}"#),
+    ("meta", "Gives what came beside the arguments.", "{}", r#"{"readOnlyHint": true}"#),
+];
+
+pub(crate) fn built_in(only: Option<&[String]>) -> Vec<Value> {
+    let wanted = |name: &str| only.is_none_or(|only| only.iter().any(|one| one == name));
+    let all = TOOLS.iter().filter(|(name, ..)| wanted(name));
+    all.map(|(name, about, properties, annotations)| {
+        let mut tool = tool(name, about, &serde_json::from_str(properties).unwrap());
+        tool["annotations"] = serde_json::from_str(annotations).unwrap();
+        tool
+    })
+    .collect()
+}
+
+fn text(text: impl Into<String>) -> Option<Result<Value, (i64, String)>> {
+    Some(Ok(json!({"content": [{"type": "text", "text": text.into()}]})))
+}
+
+/// Calls a tool.
+pub(crate) fn call(server: &Server, message: &Value, out: &Out) -> Option<Result<Value, (i64, String)>> {
+    let params = &message["params"];
+    let (args, meta) = (&params["arguments"], &params["_meta"]);
+    let name = args["name"].as_str().unwrap_or("nameless");
+    match params["name"].as_str().unwrap_or_default() {
+        "echo" => text(args["text"].as_str().unwrap_or("(nothing)")),
+        "note" | "put" => {
+            note(name, meta);
+            text(format!("noted {name}"))
+        }
+        "crash" | "crash_pure" => {
+            note("crash", meta);
+            eprintln!("a bug has been met");
+            std::process::exit(3)
+        }
+        "hang" | "hang_once" => None,
+        "fail" => {
+            Some(Ok(json!({"content": [{"type": "text", "text": "it did not work"}], "isError": true})))
+        }
+        "refuse" => Some(Err((-32602, "these arguments are no good".to_owned()))),
+        "image" => {
+            Some(Ok(json!({"content": [{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}]})))
+        }
+        "huge" => text("h".repeat(args["bytes"].as_u64().unwrap_or(0) as usize)),
+        "hologram" => Some(Ok(json!({"content": [{"type": "hologram", "depth": 3}]}))),
+        "late" => {
+            pass(name, "Before");
+            text(format!("late {name}"))
+        }
+        "change" => {
+            *server.changed.lock().unwrap() = true;
+            (out.lock().unwrap())(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+            text("changed")
+        }
+        "fresh" => text("fresh"),
+        "task" => {
+            note(name, meta);
+            let mut created = task(name);
+            created["resultType"] = json!("task");
+            Some(Ok(created))
+        }
+        "env" => {
+            let mut names: Vec<String> =
+                std::env::vars().map(|(name, value)| format!("{name}={value}")).collect();
+            names.sort();
+            text(names.join("\n"))
+        }
+        "meta" => text(meta.to_string()),
+        _ => converse(server, message, out),
+    }
+}
+
+/// Calls a tool that has more to say than its answer.
+fn converse(server: &Server, message: &Value, out: &Out) -> Option<Result<Value, (i64, String)>> {
+    let (params, meta) = (&message["params"], &message["params"]["_meta"]);
+    match params["name"].as_str().unwrap_or_default() {
+        "ask" => {
+            let schema = json!({"type": "object", "properties": {"account": {"type": "string"}}, "required": ["account"]});
+            let question = json!({"message": "Which account?", "requestedSchema": schema});
+            text(server.ask("elicitation/create", &question, out)["result"].to_string())
+        }
+        "sample" => {
+            let codes: Vec<Value> = ["sampling/createMessage", "no/such/method"]
+                .iter()
+                .map(|method| {
+                    server.ask(method, &json!({"messages": [], "maxTokens": 1}), out)["error"]["code"].clone()
+                })
+                .collect();
+            text(json!(codes).to_string())
+        }
+        "roots" => text(server.ask("roots/list", &json!({}), out).to_string()),
+        "progress" | "endless_progress" => {
+            let endless = params["name"] == "endless_progress";
+            for step in (1..=4).chain(std::iter::repeat_n(4, if endless { usize::MAX } else { 0 })) {
+                let params = json!({"progressToken": meta["progressToken"], "progress": step, "total": 4, "message": format!("step {step}")});
+                (out.lock().unwrap())(
+                    &json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}),
+                );
+                if server.is_cancelled(&message["id"]) {
+                    return None;
+                }
+                std::thread::park_timeout(LOOK);
+            }
+            text("done")
+        }
+        other => Some(Err((-32602, format!("there is no tool {other}")))),
+    }
+}
+
+/// A task as it stands: done when its gate is open. It is on disk, so it outlives the server.
+pub(crate) fn task(name: &str) -> Value {
+    let working = gate(name, "Task").exists();
+    let stamp = "2027-01-01T00:00:00Z";
+    let mut task = json!({"taskId": name, "createdAt": stamp, "lastUpdatedAt": stamp, "ttlMs": null, "pollIntervalMs": 1,
+        "statusMessage": "at it", "status": if working { "working" } else { "completed" }});
+    if working {
+        std::fs::write(gate(name, "Task").with_extension("reached"), "").unwrap();
+    } else {
+        task["result"] = json!({"content": [{"type": "text", "text": format!("task {name} is done")}]});
+    }
+    task
+}
+
+fn gate(name: &str, at: &str) -> PathBuf {
+    Path::new(&format!("{name}.{at}.gate")).to_owned()
+}
+
+fn note(name: &str, meta: &Value) {
+    pass(name, "Before");
+    let of = |field: &str| meta[format!("outlast/{field}")].clone();
+    append(
+        "ledger.jsonl",
+        &json!({"name": name, "run": of("run"), "op": of("op"), "attempt": of("attempt"),
+                "key": of("idempotency-key"), "pid": std::process::id()}),
+    );
+    pass(name, "After");
+}
+
+/// Stands at a gate while it is closed.
+fn pass(name: &str, at: &str) {
+    let gate = gate(name, at);
+    if gate.exists() {
+        std::fs::write(gate.with_extension("reached"), "").unwrap();
+    }
+    while gate.exists() {
+        std::thread::park_timeout(LOOK);
+    }
+}

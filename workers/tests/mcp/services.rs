@@ -1,0 +1,87 @@
+//! Servers over HTTP.
+
+use std::process::{Child, Command};
+
+use serde_json::json;
+
+use crate::bench::{Bench, SERVER, bench};
+
+/// A service in a bench's directory. Dropping it kills it.
+struct Service(Child);
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _gone = self.0.kill().and_then(|()| self.0.wait());
+    }
+}
+
+async fn service(bench: &Bench, mut script: serde_json::Value) -> Service {
+    let _old = std::fs::remove_file(bench.path().join("address"));
+    script["http"] = json!("address");
+    let child = Command::new(SERVER).arg(script.to_string()).current_dir(bench.path()).spawn().unwrap();
+    bench.appears("address").await;
+    let url = std::fs::read_to_string(bench.path().join("address")).unwrap();
+    bench
+        .configure(&[("s", json!({"type": "http", "url": url, "headers": {"Authorization": "Bearer t0p"}}))]);
+    Service(child)
+}
+
+#[tokio::test]
+async fn a_service_is_called_with_the_headers_of_its_entry() {
+    let bench = bench(&[]);
+    let _service = service(&bench, json!({})).await;
+    assert_eq!(bench.text("s__echo", json!({"text": "over HTTP"})).await, "over HTTP");
+    let answered = bench.text("s__ask", json!({"_answers": {"account": "savings"}})).await;
+    assert!(answered.contains("savings"), "{answered}");
+    assert!(bench.lines("requests.jsonl").iter().all(|request| request["token"] == "Bearer t0p"));
+}
+
+/// Case MCP-02: a session that is forgotten is made once more, and the call is sent again once; if that does not help, it ends.
+#[tokio::test]
+async fn a_forgotten_session_is_made_again_once() {
+    let bench = bench(&[]);
+    let _service = service(&bench, json!({})).await;
+    bench.text("s__echo", json!({"text": "before"})).await;
+    bench.write("forget", "");
+    let both = tokio::join!(
+        bench.text("s__echo", json!({"text": "a"})),
+        bench.text("s__echo", json!({"text": "b"}))
+    );
+    assert_eq!(both, ("a".to_owned(), "b".to_owned()));
+    let starts =
+        |bench: &Bench| bench.lines("requests.jsonl").iter().filter(|r| r["method"] == "initialize").count();
+    assert_eq!(starts(&bench), 2);
+    assert!(
+        bench
+            .lines("requests.jsonl")
+            .iter()
+            .filter(|r| r["method"] == "initialize")
+            .all(|r| r["session"].is_null())
+    );
+}
+
+/// Case MCP-02: a service that knows no session ever is no loop.
+#[tokio::test]
+async fn a_service_that_forgets_every_session_ends_the_call() {
+    let bench = bench(&[]);
+    let _service = service(&bench, json!({"forgetful": true})).await;
+    let (text, ok) = bench.call("s__echo", json!({})).await;
+    assert!(!ok && text.contains("404"), "{text}");
+    assert!(bench.lines("requests.jsonl").len() < 30);
+}
+
+/// Case MCP-01: a service that is restarted is connected to again.
+#[tokio::test]
+async fn a_service_that_comes_back_is_called_again() {
+    let bench = bench(&[]);
+    let first = service(&bench, json!({})).await;
+    assert_eq!(bench.text("s__echo", json!({"text": "one"})).await, "one");
+    drop(first);
+    let (text, ok) = match bench.try_call("s__echo", json!({})).await {
+        Ok(answer) => answer,
+        Err(failure) => (failure.text, false),
+    };
+    assert!(!ok, "{text}");
+    let _second = service(&bench, json!({})).await;
+    assert_eq!(bench.text("s__echo", json!({"text": "two"})).await, "two");
+}
