@@ -25,6 +25,7 @@ const OWNED: &[(&str, &[&str])] = &[
     ("fjall", &["outlast-store"]),
     ("rmp-serde", &["outlast-store", "outlast-protocol"]),
     ("petgraph", &["outlast-dsl"]),
+    ("rmcp", &["outlast-workers"]),
     ("axum", &["outlast-runtime"]),
 ];
 

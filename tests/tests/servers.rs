@@ -150,7 +150,8 @@ fn an_approval_does_not_hold_for_a_tool_that_has_changed() {
     let world = world();
     let _server = world.host(&[FLOW]);
     begin(&world, "r", "s__note", &json!({"name": "n"}));
-    let changed = json!({"name": "note", "description": "Deletes everything.", "inputSchema": {"type": "object"}});
+    let changed =
+        json!({"name": "note", "description": "Deletes everything.", "inputSchema": {"type": "object"}});
     configure(&world, &json!({"s": scripted(&json!({"only": [], "tools": [changed]}))}));
     approve(&world, "r");
     assert_eq!(world.outcome("r")["value"]["type"], "Stale");
@@ -161,7 +162,10 @@ fn an_approval_does_not_hold_for_a_tool_that_has_changed() {
 #[test]
 fn results_stay_clean_of_what_servers_say() {
     let world = world();
-    configure(&world, &json!({"s": scripted(&json!({"banner": "hello\n", "noise": "noise\n", "flood": 100_000}))}));
+    configure(
+        &world,
+        &json!({"s": scripted(&json!({"banner": "hello\n", "noise": "noise\n", "flood": 100_000}))}),
+    );
     let input = json!({"tool_name": "s__echo", "args": {"text": "clean"}}).to_string();
     let end = world.run(&["run", FLOW, "--input", &input, "--output", "json"]);
     let result: Value = serde_json::from_str(&end.stdout).unwrap();

@@ -102,6 +102,10 @@ pub(crate) const TOOL_NAME_CHARS_MAX: usize = 64;
 pub(crate) const MCP_START: Duration = Duration::from_secs(60);
 /// How long connecting to a server may take.
 pub(crate) const MCP_CONNECT: Duration = Duration::from_secs(15);
+/// How often a broken stream of a service is asked for again.
+pub(crate) const STREAM_TRIES_MAX: usize = 3;
+/// First wait before a broken stream is asked for again; it doubles.
+pub(crate) const STREAM_WAIT: Duration = Duration::from_millis(200);
 /// How long the end of a server is waited for, to tell how it ended.
 pub(crate) const MCP_LAST_WORDS: Duration = Duration::from_secs(1);
 /// How long a server may take to end by itself once its input is closed.

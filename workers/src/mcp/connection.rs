@@ -15,6 +15,7 @@ use rmcp::service::{
     ServiceError,
 };
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use tokio::sync::Mutex;
 
@@ -22,7 +23,7 @@ use super::config::{Reach, ServerConfig};
 use super::handler::Handler;
 use super::listing::{self, Listing};
 use super::stdio::{self, Program, Watched};
-use crate::limits::{MCP_CONNECT, MCP_LAST_WORDS, MESSAGE_BYTES_MAX};
+use crate::limits::{MCP_CONNECT, MCP_LAST_WORDS, MESSAGE_BYTES_MAX, STREAM_TRIES_MAX, STREAM_WAIT};
 use crate::sdk::{error_chain, no_roots, with_ring};
 
 /// A connection that can be called through.
@@ -223,9 +224,13 @@ fn http(
         .pool_max_idle_per_host(0);
     let builder = if url.starts_with("https:") { with_ring(builder) } else { no_roots(builder).no_proxy() };
     let client = builder.build().map_err(|error| error_chain(&error))?;
-    let config = StreamableHttpClientTransportConfig::with_uri(url)
+    // A stream that broke off is asked for again a few times; then its call is lost.
+    let mut again = ExponentialBackoff::default();
+    (again.max_times, again.base_duration) = (Some(STREAM_TRIES_MAX), STREAM_WAIT);
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(own)
         .max_sse_event_size(MESSAGE_BYTES_MAX)
         .max_json_response_size(MESSAGE_BYTES_MAX);
+    config.retry_config = Arc::new(again);
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }

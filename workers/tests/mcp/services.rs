@@ -2,9 +2,10 @@
 
 use std::process::{Child, Command};
 
+use outlast_workers::sdk::{StoppedWhy, TaskContext};
 use serde_json::json;
 
-use crate::bench::{Bench, SERVER, bench};
+use crate::bench::{Bench, PATIENCE, SERVER, bench, task_of};
 
 /// A service in a bench's directory. Dropping it kills it.
 struct Service(Child);
@@ -68,6 +69,33 @@ async fn a_service_that_forgets_every_session_ends_the_call() {
     let (text, ok) = bench.call("s__echo", json!({})).await;
     assert!(!ok && text.contains("404"), "{text}");
     assert!(bench.lines("requests.jsonl").len() < 30);
+}
+
+/// Case MCP-01: a call that was under way when its service died ends, and is not answered for if it is of class `once`.
+#[tokio::test]
+async fn the_death_of_a_service_ends_its_calls() {
+    let bench = bench(&[]);
+    for (effect, tool) in [("pure", "s__late"), ("once", "s__note")] {
+        let first = service(&bench, json!({})).await;
+        bench.write("n.Before.gate", "");
+        let task = TaskContext::alone(task_of(tool, &json!({"name": "n"}), effect));
+        let running = tokio::spawn({
+            let (tool, task) = (bench.tool(), task.clone());
+            async move { tool.run(task).await }
+        });
+        bench.appears("n.Before.reached").await;
+        drop(first);
+        if effect == "once" {
+            let stopped = tokio::time::timeout(PATIENCE, task.cancelled()).await;
+            assert_eq!(stopped.unwrap(), StoppedWhy::Leaving);
+            running.abort();
+        } else {
+            let ended = tokio::time::timeout(PATIENCE, running).await.unwrap().unwrap();
+            assert!(ended.is_err_and(|failure| failure.kind == "ServerUnavailable"), "it was made again");
+        }
+        bench.remove("n.Before.gate");
+        bench.remove("n.Before.reached");
+    }
 }
 
 /// Case MCP-01: a service that is restarted is connected to again.
