@@ -31,10 +31,12 @@ pub(super) fn text_of(result: &Json) -> (String, bool) {
     (text, !answer.is_error)
 }
 
-/// Whether a piece of text is the structured part once more, as servers do for old clients.
+/// Whether a piece of text is the structured part once more, as servers do for old clients: as JSON, or as the one text in it.
 fn says(pieces: &[String], structured: &Json) -> bool {
-    let same = |piece: &String| serde_json::from_str::<Json>(piece).is_ok_and(|value| value == *structured);
-    matches!(pieces, [one] if same(one))
+    let [piece] = pieces else { return false };
+    let only = structured.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.values().next());
+    only.and_then(Json::as_str).is_some_and(|text| text.trim() == piece.trim())
+        || serde_json::from_str::<Json>(piece).is_ok_and(|value| value == *structured)
 }
 
 /// One block of an answer. What is no text is named, with its size.
@@ -109,6 +111,11 @@ mod tests {
             (
                 json!({"content": [{"type": "text", "text": "one"}], "structuredContent": {"a": 1}}),
                 "one\n{\"a\":1}",
+                true,
+            ),
+            (
+                json!({"content": [{"type": "text", "text": "one"}], "structuredContent": {"content": "one\n"}}),
+                "one",
                 true,
             ),
             (json!({"structuredContent": [1]}), "[1]", true),

@@ -24,16 +24,15 @@ pub(crate) struct Arguments {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     /// Ask MCP servers for their tools, write them into a catalogue, and show what changed
+    ///
+    /// The servers are those of .mcp.json in this directory. Each tool becomes SERVER__TOOL. Name, description and input are the
+    /// server's; effect and permission follow its annotations (none: once, ask) until you write others into the file, which then
+    /// stay. Only `allow` falls back to `ask` when the tool behind it has changed. Tools without a server are left alone.
     Pull(PullArguments),
 }
 
 /// Arguments of `tools pull`.
-///
-/// The servers are those of .mcp.json in this directory. Each tool becomes `SERVER__TOOL`. Name, description and input are the
-/// server's; effect and permission follow its annotations (none: `once`, `ask`) until you write others into the file, which then
-/// stay. Only `allow` falls back to `ask` when the tool behind it has changed. Tools without a server are left alone.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
 struct PullArguments {
     /// Only these servers [default: all]
     #[arg(value_name = "SERVER")]
