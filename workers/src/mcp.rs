@@ -77,7 +77,9 @@ impl Servers {
     /// The server of this name, as the file says now: a person may add or mend one while runs wait for it.
     async fn server(&self, name: &str) -> Result<Arc<Server>, Unavailable> {
         let config = Config::read(&self.directory).map_err(|why| Unavailable::new(name, why))?;
-        let wanted = config.server(name).map_err(|why| Unavailable::new(name, why))?;
+        let known = config.names().any(|known| known == name);
+        let cannot = if known { Unavailable::new } else { Unavailable::unknown };
+        let wanted = config.server(name).map_err(|why| cannot(name, why))?;
         let mut running = self.running.lock().await;
         if let Some(server) = running.get(name).filter(|server| server.config == wanted) {
             return Ok(server.clone());

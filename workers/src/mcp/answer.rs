@@ -34,7 +34,8 @@ pub(super) fn text_of(result: &Json) -> (String, bool) {
 /// Whether a piece of text is the structured part once more, as servers do for old clients: as JSON, or as the one text in it.
 fn says(pieces: &[String], structured: &Json) -> bool {
     let [piece] = pieces else { return false };
-    let only = structured.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.values().next());
+    let only =
+        structured.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.values().next());
     only.and_then(Json::as_str).is_some_and(|text| text.trim() == piece.trim())
         || serde_json::from_str::<Json>(piece).is_ok_and(|value| value == *structured)
 }

@@ -41,15 +41,22 @@ pub(crate) struct Unavailable {
     pub(crate) why: String,
     /// When it makes sense to try again.
     pub(crate) wait: Duration,
+    /// Whether the configuration may have it: false only if it surely has not.
+    pub(crate) configured: bool,
 }
 
 impl Unavailable {
     pub(super) fn new(server: &str, why: impl Into<String>) -> Unavailable {
-        Unavailable { server: server.to_owned(), why: why.into(), wait: RESTART_WAIT_MIN }
+        Unavailable { server: server.to_owned(), why: why.into(), wait: RESTART_WAIT_MIN, configured: true }
     }
 
     pub(super) fn nameless(tool: &str) -> Unavailable {
         Unavailable::new(tool, "it is no tool of a server")
+    }
+
+    /// The configuration does not have it.
+    pub(super) fn unknown(server: &str, why: impl Into<String>) -> Unavailable {
+        Unavailable { configured: false, ..Unavailable::new(server, why) }
     }
 }
 
@@ -80,7 +87,7 @@ impl Server {
             && let Some(wait) = until.checked_duration_since(Instant::now()).filter(|wait| !wait.is_zero())
         {
             let why = format!("{why}; it is tried again in {:.1} s", wait.as_secs_f32());
-            return Err(Unavailable { server: self.config.name.clone(), why, wait });
+            return Err(Unavailable { wait, ..Unavailable::new(&self.config.name, why) });
         }
         match Connection::open(&self.config, &self.directory, self.guard.as_ref()).await {
             Ok(connection) => {
@@ -91,7 +98,7 @@ impl Server {
             }
             Err(why) => {
                 let wait = state.failed(why.clone());
-                Err(Unavailable { server: self.config.name.clone(), why, wait })
+                Err(Unavailable { wait, ..Unavailable::new(&self.config.name, why) })
             }
         }
     }

@@ -173,6 +173,11 @@ impl Toolbox {
             Ok(End::Answer(text, ok)) => Ok((text, ok)),
             Ok(End::Stale(text)) => Err(Failure::new("ApprovalStale", text)),
             Ok(End::Stopped) => Err(Failure::new("Stopped", "the call was stopped")),
+            // A name that a model made up: neither the run's catalogue nor the configuration knows it.
+            Err(unavailable) if task.task().definition.is_none() && !unavailable.configured => {
+                let name = quote(&call.name, QUOTE_CHARS_MAX);
+                Ok((format!("there is no tool {name:?}: {unavailable}"), false))
+            }
             Err(unavailable) => {
                 let mut failure = Failure::new("ServerUnavailable", unavailable.to_string()).retryable();
                 failure.retry_after = Some(unavailable.wait);

@@ -11,7 +11,7 @@ use outlast_workers::tools;
 use serde_json::json;
 
 /// How long anything here may take before the test gives up. Nothing waits for it to pass.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The scripted server.
 pub(crate) const SERVER: &str = env!("CARGO_BIN_EXE_outlast-test-mcp");

@@ -1,8 +1,9 @@
 //! Servers that start late, wrongly or not at all, and noise.
 
+use outlast_workers::sdk::TaskContext;
 use serde_json::json;
 
-use crate::bench::{bench, bench_of, scripted};
+use crate::bench::{bench, bench_of, scripted, task_of};
 
 /// Case MCP-04: what is no message is skipped, however it comes.
 #[tokio::test]
@@ -97,8 +98,13 @@ async fn servers_of_other_versions_are_spoken_to_or_refused() {
 #[tokio::test]
 async fn a_server_that_is_not_configured_is_named() {
     let bench = bench(&[("there", scripted(&json!({})))]);
-    let failure = bench.try_call("missing__echo", json!({})).await.unwrap_err();
-    assert_eq!(failure.text, "MCP server missing: .mcp.json does not have it (it has there)");
+    let said = "MCP server missing: .mcp.json does not have it (it has there)";
+    // A model that makes up a name is told; what the run's catalogue has is waited for.
+    let (text, ok) = bench.call("missing__echo", json!({})).await;
+    assert!(!ok && text.ends_with(said), "{text}");
+    let mut task = task_of("missing__echo", &json!({}), "pure");
+    task.definition = Some("0".repeat(64));
+    assert_eq!(bench.run(TaskContext::alone(task)).await.unwrap_err().text, said);
     bench.write(".mcp.json", "{");
     let failure = bench.try_call("there__echo", json!({})).await.unwrap_err();
     assert!(failure.text.contains(".mcp.json: EOF"), "{}", failure.text);
