@@ -184,7 +184,11 @@ async fn refused(error: ClientInitializeError, watched: Option<&Watched>) -> Ref
             let story = story(watched, MCP_LAST_WORDS).await;
             Refused::Other(format!("it ended before it was ready{story}"))
         }
-        other => Refused::Other(format!("it cannot be reached: {}", error_chain(other))),
+        other => {
+            // A program that ends at once may do so before or while it is spoken to.
+            let story = story(watched, MCP_LAST_WORDS).await;
+            Refused::Other(format!("it cannot be reached: {}{story}", error_chain(other)))
+        }
     }
 }
 
