@@ -150,8 +150,7 @@ fn names_that_would_change_the_meaning_are_refused() {
 
 #[test]
 fn completions_fit_their_place() {
-    let head = "/// Adds.\nactivity add(n: int) -> int within 1m effect pure\nerror Bad\n";
-    for (text, wanted, unwanted) in [
+    completes(&[
         (
             "flow F(a: int) { start S state S { do add(a) on ok -> $0 } state T {} }",
             "S T stay end fail",
@@ -179,7 +178,17 @@ fn completions_fit_their_place() {
         ),
         ("flow F() { start S state S { do nobody() on $0 } }", "ok Bad reject", "S"),
         ("activity b() raises $0", "Bad", "ok timeout"),
-        // A mistake elsewhere is in nobody's way.
+        ("flow F(a: int) { start S state S { do a$0 on ok -> stay } }", "add", "S a"),
+        ("fn f(p: Problem) -> text = p.$0\n", "text kind attempts", "f size"),
+        ("fn f(m: Message) -> text = m.te$0\n", "text role parts", "f size"),
+        ("fn f(p: $0) -> text = \"\"\n", "int text Bad Message list", "add f"),
+        ("fn f(abc: int) -> int = $0\n", "abc f size assistant", "Bad add"),
+    ]);
+}
+
+#[test]
+fn a_mistake_elsewhere_is_in_no_completions_way() {
+    completes(&[
         ("fn g( = 1\nfn f(p: Problem) -> text = p.$0\n", "text kind attempts", "f"),
         ("fn f(p: Problem) -> text = p.$0\nflow F( { state", "text kind attempts", "f"),
         ("fn f(p: Problem) -> text = p.$0\nfn g() -> int = nobody\n", "text kind attempts", "f"),
@@ -193,12 +202,13 @@ fn completions_fit_their_place() {
             "text kind attempts",
             "S",
         ),
-        ("flow F(a: int) { start S state S { do a$0 on ok -> stay } }", "add", "S a"),
-        ("fn f(p: Problem) -> text = p.$0\n", "text kind attempts", "f size"),
-        ("fn f(m: Message) -> text = m.te$0\n", "text role parts", "f size"),
-        ("fn f(p: $0) -> text = \"\"\n", "int text Bad Message list", "add f"),
-        ("fn f(abc: int) -> int = $0\n", "abc f size assistant", "Bad add"),
-    ] {
+    ]);
+}
+
+/// Checks what is offered at `$0`: all words wanted, and none of the unwanted.
+fn completes(cases: &[(&str, &str, &str)]) {
+    let head = "/// Adds.\nactivity add(n: int) -> int within 1m effect pure\nerror Bad\n";
+    for (text, wanted, unwanted) in cases {
         let marked = format!("{head}{text}");
         let offset = u32::try_from(marked.find("$0").unwrap()).unwrap();
         let found = editor(&marked.replace("$0", "")).completions(FileId(0), offset);

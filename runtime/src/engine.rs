@@ -175,12 +175,7 @@ impl Engine {
     /// # Errors
     /// [`Code::Internal`].
     pub fn profile(&self, name: &str) -> Result<Option<Json>, ApiError> {
-        let bytes =
-            self.core.ctx.store.get(Table::Profile, name.as_bytes()).map_err(|e| errors::store(&e))?;
-        let Some(bytes) = bytes else { return Ok(None) };
-        serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|e| ApiError::new(Code::Internal, format!("profile {name} cannot be read: {e}")))
+        self.core.profile(name)
     }
 
     /// Waits until the engine cannot go on, and returns why. The process should exit then, non-zero.

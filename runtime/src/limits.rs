@@ -132,6 +132,9 @@ pub const BATCH_BYTES: usize = 1 << 20;
 /// Events after which a group commit takes no further step, for the same reason.
 pub const BATCH_EVENTS: usize = 2_000;
 
+/// Questions that the rules of a run refuse after one event: more than a flow asks at once.
+pub const REFUSALS_PER_EVENT: usize = 100;
+
 /// Timers that one step may fire: more than a run can sensibly have due at once; the rest follow in the next step.
 pub const TIMERS_PER_STEP: usize = 1_000;
 

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use outlast_kernel::Json;
+use outlast_protocol::requests::Permissions;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -19,6 +20,9 @@ pub struct Profile {
     pub directory: PathBuf,
     /// The model.
     pub model: Model,
+    /// The rules about tool calls of runs that are started in it.
+    #[serde(default, skip_serializing_if = "Permissions::is_empty")]
+    pub permissions: Permissions,
 }
 
 /// The model that answers in a profile.
@@ -90,7 +94,11 @@ impl Profile {
 
     /// Object keys are sorted, so the text of this value is canonical.
     fn body(&self) -> Json {
-        json!({ "directory": self.directory, "model": self.model })
+        let mut body = json!({ "directory": self.directory, "model": self.model });
+        if !self.permissions.is_empty() {
+            body["permissions"] = json!(self.permissions);
+        }
+        body
     }
 }
 
@@ -101,8 +109,9 @@ mod tests {
     #[test]
     fn equal_environments_have_one_name_and_records_read_back() {
         let model = Model::Scripted { script: "[]".to_owned(), script_name: "a.script.json".to_owned() };
-        let here = Profile { directory: "/a".into(), model: model.clone() };
-        let there = Profile { directory: "/b".into(), model };
+        let here =
+            Profile { directory: "/a".into(), model: model.clone(), permissions: Permissions::default() };
+        let there = Profile { directory: "/b".into(), ..here.clone() };
         assert_eq!(here.name(), here.clone().name());
         assert_ne!(here.name(), there.name());
         let read: Profile = serde_json::from_value(here.record()).unwrap();

@@ -171,8 +171,6 @@ pub(crate) const SCHEMA_DEPTH_MAX: usize = 32;
 pub(crate) const SCHEMA_NODES_MAX: usize = 4_000;
 /// Characters of a call's id: providers take 40, and a number that tells equal ones apart needs room.
 pub(crate) const CALL_ID_CHARS_MAX: usize = 36;
-/// Characters of a tool's name that every provider takes.
-pub(crate) const TOOL_NAME_CHARS_MAX: usize = 64;
 /// Tokens of one answer of Anthropic's models, which want a limit: enough for a long file, and every model that is sold gives them.
 pub(crate) const ANTHROPIC_MAX_TOKENS: u64 = 16_000;
 /// Characters of the idempotency key that a provider is sent: 128 bits in hexadecimal.

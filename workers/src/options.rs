@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use outlast_protocol::requests::Permissions;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{MODEL_CONCURRENCY, TOOL_CONCURRENCY};
@@ -42,6 +43,9 @@ pub struct Profile {
     pub directory: PathBuf,
     /// The model.
     pub model: ModelConfig,
+    /// The rules about tool calls, which the tool worker looks at once more where it knows what a path leads to.
+    #[serde(default)]
+    pub permissions: Permissions,
 }
 
 /// Which model answers.
@@ -149,7 +153,8 @@ impl WorkerOptions {
             Some(profile) => profile.directory.clone(),
             None => std::env::current_dir()?,
         };
-        let activities = tools::activities(&directory, self.guard.clone())
+        let rules = self.profile.as_ref().map(|profile| profile.permissions.clone()).unwrap_or_default();
+        let activities = tools::activities(&directory, self.guard.clone(), rules)
             .map_err(|error| WorkerError::Configuration(format!("{}: {error}", directory.display())))?;
         self.worker("tool", activities).concurrency(self.concurrency.unwrap_or(TOOL_CONCURRENCY)).build()
     }

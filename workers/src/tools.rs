@@ -2,8 +2,9 @@
 //!
 //! Each tool is offered twice: as an activity of its own with plain arguments (`read`, `write`, `edit`, `append`, `list`, `find`,
 //! `grep`, `shell`), and to models through `tool(call)`, whose answer is always a `ToolResult`. Tools of MCP servers (see
-//! [`crate::mcp`]) are called through `tool` too. `append_effect` and `tool_effect`
-//! tell whether an interrupted call has happened. Leaves permission to the flow and its people. Invariant: whatever a model asks
+//! [`crate::mcp`]) are called through `tool` too. `append_effect` and `tool_effect` tell whether an interrupted call has happened.
+//! Leaves permission to the flow and its people, but for the rules of the environment, which are looked at once more here: only the
+//! worker knows where a path leads. Invariant: whatever a model asks
 //! for is answered, and nothing runs but the very tool it named with arguments that fit.
 
 mod activity;
@@ -12,11 +13,14 @@ mod files;
 pub mod guard;
 mod jail;
 mod output;
+mod permission;
 mod search;
 mod shell;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use outlast_protocol::requests::Permissions;
 
 pub use definition::catalogue;
 
@@ -34,18 +38,23 @@ pub(crate) struct Toolbox {
     jail: Jail,
     /// The program that watches over commands (see [`guard`]); without one, only a command's process group is ended with it.
     guard: Option<PathBuf>,
+    rules: Permissions,
     editing: tokio::sync::Mutex<()>,
     servers: Servers,
 }
 
-/// Makes all activities of the tool worker for a directory.
+/// Makes all activities of the tool worker for a directory, with the rules that models are held to in it.
 ///
 /// # Errors
 /// If the directory cannot be opened.
-pub fn activities(directory: &Path, guard: Option<PathBuf>) -> std::io::Result<Vec<Arc<dyn Activity>>> {
-    let jail = Jail::new(directory)?;
+pub fn activities(
+    directory: &Path,
+    guard: Option<PathBuf>,
+    rules: Permissions,
+) -> std::io::Result<Vec<Arc<dyn Activity>>> {
+    let (jail, editing) = (Jail::new(directory)?, tokio::sync::Mutex::new(()));
     let servers = Servers::new(jail.root(), guard.clone());
-    let toolbox = Arc::new(Toolbox { jail, guard, editing: tokio::sync::Mutex::new(()), servers });
+    let toolbox = Arc::new(Toolbox { jail, guard, rules, editing, servers });
     Ok(activity::all(&toolbox))
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use outlast_protocol::requests::Permissions;
 use outlast_workers::Json;
 use outlast_workers::sdk::{Activity, Done, Failure, StoppedWhy, Task, TaskContext};
 use outlast_workers::tools;
@@ -22,13 +23,13 @@ struct Bench {
 fn bench() -> Bench {
     let dir = tempfile::tempdir().unwrap();
     let guard = Some(env!("CARGO_BIN_EXE_outlast-guard").into());
-    let activities = tools::activities(dir.path(), guard).unwrap();
+    let activities = tools::activities(dir.path(), guard, Permissions::default()).unwrap();
     Bench { dir, activities }
 }
 
 fn bench_without_guard() -> Bench {
     let dir = tempfile::tempdir().unwrap();
-    let activities = tools::activities(dir.path(), None).unwrap();
+    let activities = tools::activities(dir.path(), None, Permissions::default()).unwrap();
     Bench { dir, activities }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use outlast_runtime::profile::{Model, Profile};
 
+use crate::configuration::Configuration;
 use crate::failure::{Exit, Failure};
 
 mod model;
@@ -40,7 +41,9 @@ pub(crate) fn profile(script: &Script) -> Result<Profile, Failure> {
     let directory = std::env::current_dir()
         .and_then(std::fs::canonicalize)
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot find the working directory: {error}")))?;
-    Ok(Profile { directory, model: model::chosen(&|name| std::env::var(name).ok(), script)? })
+    let permissions = Configuration::read(&directory)?.permissions();
+    let model = model::chosen(&|name| std::env::var(name).ok(), script)?;
+    Ok(Profile { directory, model, permissions })
 }
 
 /// Says which model answers, if that may surprise.

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod commands;
+mod configuration;
 mod diagnostics;
 mod environment;
 mod failure;

@@ -5,6 +5,7 @@
 
 mod answer;
 mod message;
+mod policy;
 mod relation;
 mod report;
 

@@ -7,7 +7,7 @@ mod builtins;
 mod comprehension;
 mod operators;
 mod pattern;
-mod policy;
+pub(crate) mod policy;
 mod show;
 
 use std::sync::Arc;

@@ -375,7 +375,7 @@ pub struct Config {
     /// The environment profile whose workers run its tasks (see the engine).
     #[serde(rename = "p")]
     pub profile: String,
-    /// Tool patterns that are never allowed without a person, such as `shell(rm *)`.
+    /// Tool patterns that are refused, such as `shell(rm *)`.
     #[serde(rename = "d", default, skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
     /// Tool patterns that a person is asked about.
@@ -387,6 +387,9 @@ pub struct Config {
     /// Tool patterns that a person allowed for this run; not carried to forks.
     #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<String>,
+    /// Whether nobody is asked about tool calls: what would be asked is refused.
+    #[serde(rename = "k", default, skip_serializing_if = "std::ops::Not::not")]
+    pub deny_asks: bool,
 }
 
 /// What a fork does with the runs that its parent spawned and that have not ended at the fork point.

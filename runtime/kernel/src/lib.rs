@@ -20,6 +20,7 @@ pub mod input;
 pub mod json;
 pub mod limits;
 pub mod operation;
+pub mod rules;
 pub mod text;
 pub mod value;
 

@@ -1,6 +1,7 @@
 //! Requests of drivers and clients.
 
 use outlast_kernel::Json;
+use outlast_kernel::rules::{self, InvalidRule};
 use serde::{Deserialize, Serialize};
 
 /// `POST /v1/flows`
@@ -65,15 +66,43 @@ pub struct Start {
 }
 
 /// Permission rules: tool patterns such as `shell(git *)`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Permissions {
-    /// Never without a person.
+    /// Refused.
     pub deny: Vec<String>,
     /// A person is asked.
     pub ask: Vec<String>,
     /// No question.
     pub allow: Vec<String>,
+    /// Nobody is asked: what would be is refused.
+    pub deny_asks: bool,
+}
+
+impl Permissions {
+    /// Tells whether there are no rules.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Permissions::default()
+    }
+
+    /// Checks that all rules can be read.
+    ///
+    /// # Errors
+    /// [`InvalidRule`].
+    pub fn check(&self) -> Result<(), InvalidRule> {
+        self.deny.iter().chain(&self.ask).chain(&self.allow).try_for_each(|rule| rules::check(rule))
+    }
+
+    /// Adds other rules.
+    #[must_use]
+    pub fn and(mut self, other: Permissions) -> Permissions {
+        self.deny.extend(other.deny);
+        self.ask.extend(other.ask);
+        self.allow.extend(other.allow);
+        self.deny_asks |= other.deny_asks;
+        self
+    }
 }
 
 /// `POST /v1/runs/{id}/messages`

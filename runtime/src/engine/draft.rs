@@ -64,7 +64,9 @@ impl Draft {
             .map_err(|panic| Failure::Broken(panic_text(&*panic)))?
             .map_err(|diverged| Failure::Broken(diverged.to_string()))?;
         let (fold, frames) = Fold::started(run, state, &event, &effects);
-        Ok(Draft { fold, at, events: vec![event], frames, random: 0 })
+        let mut draft = Draft { fold, at, events: vec![event], frames, random: 0 };
+        draft.refuse_by_rule()?;
+        Ok(draft)
     }
 
     /// Begins a fork with the state of its parent's prefix.
@@ -135,6 +137,25 @@ impl Draft {
     }
 
     fn append_by(
+        &mut self,
+        kind: EventKind,
+        apply: impl FnOnce(&mut Fold, &Event) -> Result<(Effects, Vec<Frame>), Diverged>,
+    ) -> Result<Seq, Failure> {
+        let n = self.append_one(kind, apply)?;
+        self.refuse_by_rule()?;
+        Ok(n)
+    }
+
+    /// Answers what the run's rules refuse to ask a person. A flow that asks again each time goes on with its next event.
+    fn refuse_by_rule(&mut self) -> Result<(), Failure> {
+        for _ in 0..limits::REFUSALS_PER_EVENT {
+            let Some(answer) = self.fold.state.refused_by_rule() else { break };
+            self.append_one(answer, Fold::apply)?;
+        }
+        Ok(())
+    }
+
+    fn append_one(
         &mut self,
         kind: EventKind,
         apply: impl FnOnce(&mut Fold, &Event) -> Result<(Effects, Vec<Frame>), Diverged>,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use outlast_protocol::requests::Permissions;
 use outlast_protocol::worker::{Offer, Register};
 use outlast_runtime::profile::{Model, Profile};
 use outlast_runtime::supervisor::{Setup, Supervisor};
@@ -105,7 +106,8 @@ async fn a_worker_that_is_stopped_is_ended_and_replaced_when_its_lease_ends() {
     let world = World::new().await;
     world.deploy(TOOL).await;
     let model = Model::Scripted { script: "[]".into(), script_name: "none".into() };
-    let profile = Profile { directory: place.path().to_path_buf(), model };
+    let profile =
+        Profile { directory: place.path().to_path_buf(), model, permissions: Permissions::default() };
     world.engine.put_profile(&profile.name(), profile.record()).await.unwrap();
     let setup = Setup {
         program: place.script(),

@@ -12,6 +12,7 @@ use serde_json::{Map, json};
 use super::definition::{Tool, time};
 use super::files::{self, Trace};
 use super::output::{Reader, quote};
+use super::permission::Approval;
 use super::{ToolError, Toolbox, search, shell};
 use crate::Json;
 use crate::limits::QUOTE_CHARS_MAX;
@@ -36,15 +37,24 @@ struct ToolCall {
     id: String,
     name: String,
     args: Json,
+    #[serde(skip, default = "given")]
+    approval: Approval,
+}
+
+fn given() -> Approval {
+    Approval::Given
 }
 
 impl ToolCall {
     /// Reads `call`, approved (`{"value": {…}, "by": […]}`) or bare.
     fn of(task: &TaskContext) -> Result<ToolCall, Failure> {
         let call = task.arg("call").ok_or_else(|| Failure::bad_input("call is missing"))?;
-        let call = if call.get("by").is_some() { call.get("value").unwrap_or(call) } else { call };
-        ToolCall::deserialize(call)
-            .map_err(|error| Failure::bad_input(format!("call is no ToolCall: {error}")))
+        let by = call.get("by");
+        let bare = if by.is_some() { call.get("value").unwrap_or(call) } else { call };
+        let approval = if by == Some(&json!(["policy"])) { Approval::ByPolicy } else { Approval::Given };
+        let call = ToolCall::deserialize(bare)
+            .map_err(|error| Failure::bad_input(format!("call is no ToolCall: {error}")))?;
+        Ok(ToolCall { approval, ..call })
     }
 
     /// Whether it is a call of an MCP server's tool.
@@ -281,7 +291,10 @@ impl Activity for Called {
             return Ok(Done::new(call.answer(text, ok)));
         }
         let result = match call.resolve() {
-            Ok((tool, args)) => self.toolbox.run(tool, &args, &task, Reader::Model).await,
+            Ok((tool, args)) => match self.toolbox.permit(tool, &args, call.approval) {
+                Ok(()) => self.toolbox.run(tool, &args, &task, Reader::Model).await,
+                Err(error) => Err(error),
+            },
             Err(error) => Err(error),
         };
         let (text, ok) = match result {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_protocol::requests::Permissions;
 use outlast_workers::Json;
 use outlast_workers::mcp::Servers;
 use outlast_workers::sdk::{Activity, Failure, Task, TaskContext};
@@ -30,7 +31,7 @@ pub(crate) fn scripted(script: &Json) -> Json {
 pub(crate) fn bench(servers: &[(&str, Json)]) -> Bench {
     let dir = tempfile::tempdir().unwrap();
     let guard = Some(env!("CARGO_BIN_EXE_outlast-guard").into());
-    let activities = tools::activities(dir.path(), guard).unwrap();
+    let activities = tools::activities(dir.path(), guard, Permissions::default()).unwrap();
     let bench = Bench { dir, activities };
     bench.configure(servers);
     bench

@@ -1,13 +1,15 @@
 //! Tool catalogues: what models see, and which calls need no person.
 //!
-//! Leaves asking to the machine. Invariant: reads the recorded configuration only; deny wins over ask, ask over allow and
-//! grants, and those over the catalogue.
+//! Leaves asking to the machine, and what a rule fits to [`crate::rules`]. Invariant: reads the recorded configuration only; deny wins
+//! over ask, ask over allow and grants, and those over the catalogue.
 
-use outlast_dsl::machine::{CatalogueIx, Permission};
+use outlast_dsl::machine::{CatalogueIx, Machine, Permission, ToolEffect};
 
 use super::Env;
+use crate::event::Config;
 use crate::fault::Fault;
-use crate::json::{canonical_text, value_to_json};
+use crate::json::value_to_json;
+use crate::rules::{Call, Reading};
 use crate::value::{List, Value};
 
 /// Returns the schemas of a catalogue's tools.
@@ -38,12 +40,13 @@ pub(super) fn allow(env: &mut Env<'_>, catalogue: CatalogueIx, call: Value) -> R
     let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
         return Ok(Value::None);
     };
-    let subject = main_argument(name, &call);
-    let any = |patterns: &[String], scope| patterns.iter().any(|p| matches(p, name, &subject, scope));
+    let args = call.field("args").map(value_to_json).unwrap_or_default();
+    let seen = Call::new(name, &args, class_of(tool.effect));
+    let any = |rules: &[String], reading| seen.first(rules, reading).is_some();
     let config = &env.config;
-    let allowed = if any(&config.deny, Scope::Any) || any(&config.ask, Scope::Any) {
+    let allowed = if any(&config.deny, Reading::Wide) || any(&config.ask, Reading::Wide) {
         false
-    } else if any(&config.allow, Scope::Whole) || any(&config.grants, Scope::Whole) {
+    } else if any(&config.allow, Reading::Narrow) || any(&config.grants, Reading::Narrow) {
         true
     } else {
         tool.permission == Permission::Allow
@@ -55,94 +58,28 @@ pub(super) fn allow(env: &mut Env<'_>, catalogue: CatalogueIx, call: Value) -> R
     Ok(Value::record(None, [("value", call), ("by", by)])?)
 }
 
-/// Returns what patterns look at: a shell's command, a path, else all arguments.
-pub(crate) fn main_argument(name: &str, call: &Value) -> String {
-    let args = call.field("args").map(value_to_json).unwrap_or_default();
-    let text = |key: &str| args.get(key).and_then(serde_json::Value::as_str).map(str::to_owned);
-    let own = if name == "shell" { text("command") } else { None };
-    own.or_else(|| text("path")).unwrap_or_else(|| canonical_text(&args))
-}
-
-/// How strictly a pattern is read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
-    /// For deny and ask: one command of a shell line is enough.
-    Any,
-    /// For allow and grants: the whole argument must fit, and `*` joins no second command to a shell line.
-    Whole,
-}
-
-fn matches(pattern: &str, name: &str, subject: &str, scope: Scope) -> bool {
-    let Some((tool, rest)) = pattern.split_once('(') else {
-        return glob(pattern, name, |_| true);
-    };
-    let Some(inner) = rest.strip_suffix(')') else {
-        return false;
-    };
-    if !glob(tool, name, |_| true) {
-        return false;
+/// Returns why nobody need be asked about a call, because the answer is no; none if a person decides.
+pub(crate) fn refusal(machine: &Machine, config: &Config, shown: &Value) -> Option<String> {
+    if config.deny.is_empty() && !config.deny_asks {
+        return None;
     }
-    if inner == "*" {
-        return true;
-    }
-    let is_shell = name == "shell";
-    match scope {
-        Scope::Whole if is_shell => inner == subject || glob(inner, subject, |c| !JOINS.contains(&c)),
-        Scope::Any if is_shell => {
-            let parts = subject.split(JOINS).map(str::trim);
-            glob(inner, subject, |_| true) || parts.into_iter().any(|part| glob(inner, part, |_| true))
-        }
-        Scope::Whole | Scope::Any => glob(inner, subject, |_| true),
+    let name = shown.field("name").and_then(Value::as_text)?;
+    let (args, _id) = (shown.field("args")?, shown.field("id")?);
+    let tools = machine.catalogues.iter().flat_map(|catalogue| &catalogue.tools);
+    // A tool that no catalogue knows may do anything.
+    let effect =
+        tools.into_iter().find(|tool| tool.name == name).map_or(ToolEffect::Once, |tool| tool.effect);
+    let call = Call::new(name, &value_to_json(args), class_of(effect));
+    match call.first(&config.deny, Reading::Wide) {
+        Some(rule) => Some(format!("denied by the rule {rule}")),
+        None => config.deny_asks.then(|| "nobody is asked: the permission mode is deny-asks".to_owned()),
     }
 }
 
-// What starts another command, or sends output elsewhere, in a shell line.
-const JOINS: [char; 11] = [';', '&', '|', '\n', '\r', '`', '$', '<', '>', '(', ')'];
-
-/// Matches text with `*` for any run of characters that `may` be covered.
-fn glob(pattern: &str, text: &str, may: impl Fn(char) -> bool) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    let (mut p, mut t) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while t < text.len() {
-        if pattern.get(p) == Some(&'*') {
-            star = Some((p, t));
-            p += 1;
-        } else if pattern.get(p) == Some(&text[t]) {
-            p += 1;
-            t += 1;
-        } else if let Some((star_p, star_t)) = star.filter(|(_, star_t)| may(text[*star_t])) {
-            p = star_p + 1;
-            t = star_t + 1;
-            star = Some((star_p, t));
-        } else {
-            return false;
-        }
-    }
-    pattern[p..].iter().all(|c| *c == '*')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_fit_names_and_main_arguments() {
-        for (pattern, subject, scope, expected) in [
-            ("shell", "rm -rf /", Scope::Whole, true),
-            ("shell(*)", "a; b", Scope::Whole, true),
-            ("shell(git *)", "git status", Scope::Whole, true),
-            ("shell(git *)", "git", Scope::Whole, false),
-            ("shell(git *)", "git status; rm -rf /", Scope::Whole, false),
-            ("shell(git *)", "git $(rm x)", Scope::Whole, false),
-            ("shell(git status; ls)", "git status; ls", Scope::Whole, true),
-            ("shell(rm *)", "ls && rm -rf build", Scope::Any, true),
-            ("shell(rm *)", "ls", Scope::Any, false),
-            ("read(*)", "x", Scope::Any, false),
-            ("sh*(l*s)", "ls -s", Scope::Any, true),
-            ("shell(git *", "git status", Scope::Any, false),
-        ] {
-            assert_eq!(matches(pattern, "shell", subject, scope), expected, "{pattern} on {subject}");
-        }
+fn class_of(effect: ToolEffect) -> &'static str {
+    match effect {
+        ToolEffect::Pure => "pure",
+        ToolEffect::Idempotent => "idempotent",
+        ToolEffect::Once => "once",
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::common::Run;
 use crate::common::machines::{agent, quorum};
-use outlast_kernel::event::{Choice, Config};
+use outlast_kernel::event::{Choice, Config, EventKind};
 use outlast_kernel::input::{Input, Refusal};
 use serde_json::json;
 
@@ -102,4 +102,29 @@ fn policy_decides_which_tools_need_a_person() {
     assert_eq!(asked(Config { deny: patterns("shell"), ..allow.clone() }), 1);
     assert_eq!(asked(Config { ask: patterns("shell(*)"), ..allow }), 1);
     assert_eq!(asked(Config { grants: patterns("shell(git status)"), ..Config::default() }), 0);
+}
+
+#[test]
+fn rules_that_deny_answer_in_place_of_a_person() {
+    let answered = |config: Config, name: &str| {
+        let mut run = Run::start_with(agent(), json!({"task": "t"}), config);
+        let call = json!({"id": "1", "name": name, "args": {"command": "rm -rf build", "path": "x"}});
+        run.done("model", json!({"type": "Tools", "calls": [call]}));
+        match run.state.refused_by_rule() {
+            Some(EventKind::Answered { op, choice, note, by, .. }) => {
+                assert_eq!((op, choice, by.as_str()), (run.questions()[0].0, Choice::Reject, "policy"));
+                Some(note)
+            }
+            None => None,
+            Some(other) => panic!("{other:?} is no answer"),
+        }
+    };
+    let deny = |rule: &str| Config { deny: vec![rule.to_owned()], ..Config::default() };
+    assert_eq!(answered(Config::default(), "shell"), None);
+    assert_eq!(answered(deny("read"), "shell"), None, "a person decides");
+    assert_eq!(answered(deny("shell(rm *)"), "shell").unwrap(), "denied by the rule shell(rm *)");
+    assert_eq!(answered(deny("@once"), "shell").unwrap(), "denied by the rule @once");
+    assert_eq!(answered(deny("@once"), "read"), None, "it needs no question");
+    let nobody = Config { deny_asks: true, ..Config::default() };
+    assert!(answered(nobody, "shell").unwrap().contains("nobody is asked"));
 }

@@ -111,6 +111,7 @@ fn runs() -> Vec<(&'static str, EventKind)> {
         ask: list(&["shell(git push*)"]),
         allow: list(&["read(*)", "grep(*)"]),
         grants: list(&["write(./notes.md)"]),
+        deny_asks: false,
     };
     let started = |config: &Config, parent| {
         EventKind::Started(Box::new(Started {

@@ -1,0 +1,183 @@
+//! `outlast.toml`: what is set once, for a directory or for all that a user does.
+//!
+//! Read from the working directory, and from the user's configuration directory: rules of both hold, and the directory's mode before the
+//! user's. Leaves what rules mean to the kernel. Invariant: a file that cannot be read whole is an error with its line, never half
+//! obeyed.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use outlast_protocol::requests::Permissions;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::files;
+
+/// The file's name.
+const FILE: &str = "outlast.toml";
+
+/// Where tools that write do so only after a person said yes: what other programs run, or keep secrets in.
+const PROTECTED: [&str; 8] =
+    [".git", ".git/*", ".ssh/*", ".env*", "*/.env*", ".mcp.json", "*/.mcp.json", FILE];
+
+/// The stock tools that change files.
+const WRITERS: [&str; 3] = ["write", "edit", "append"];
+
+/// What is set.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Configuration {
+    permissions: Rules,
+}
+
+/// `[permissions]`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Rules {
+    mode: Option<Mode>,
+    deny: Vec<String>,
+    ask: Vec<String>,
+    allow: Vec<String>,
+    protected: Option<Vec<String>>,
+}
+
+/// What happens to tool calls that no rule names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Mode {
+    /// Only tools that change nothing run.
+    Plan,
+    /// As the catalogue says: tools that change nothing run, a person is asked about others.
+    #[default]
+    Default,
+    /// As default, but files below the working directory may be written and edited.
+    AcceptEdits,
+    /// As default, but nobody is asked: what would be is refused.
+    DenyAsks,
+}
+
+impl Configuration {
+    /// Reads what is set for a working directory.
+    pub(crate) fn read(directory: &Path) -> Result<Configuration, Failure> {
+        let mut whole = Configuration::default();
+        let user = user_directory(std::env::var_os("XDG_CONFIG_HOME"), std::env::var_os("HOME"));
+        for place in [Some(directory.to_path_buf()), user].into_iter().flatten() {
+            let path = place.join(FILE);
+            if path.exists() {
+                whole.add(Configuration::parse(&files::read_text(&path)?, &path)?);
+            }
+        }
+        Ok(whole)
+    }
+
+    fn parse(text: &str, path: &Path) -> Result<Configuration, Failure> {
+        let found: Configuration = toml::from_str(text).map_err(|error| {
+            let line =
+                error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+            Failure::usage(format!("{}:{line}: {}", path.display(), error.message()))
+        })?;
+        let rules = found.permissions.resolved();
+        rules
+            .check()
+            .map_err(|error| Failure::usage(format!("{}: [permissions]: {error}", path.display())))?;
+        Ok(found)
+    }
+
+    /// Adds what a farther file says.
+    fn add(&mut self, farther: Configuration) {
+        let (near, far) = (&mut self.permissions, farther.permissions);
+        near.mode = near.mode.or(far.mode);
+        near.protected = near.protected.take().or(far.protected);
+        near.deny.extend(far.deny);
+        near.ask.extend(far.ask);
+        near.allow.extend(far.allow);
+    }
+
+    /// Returns the rules that hold.
+    pub(crate) fn permissions(&self) -> Permissions {
+        self.permissions.resolved()
+    }
+}
+
+impl Rules {
+    fn resolved(&self) -> Permissions {
+        let mode = self.mode.unwrap_or_default();
+        let mut rules = Permissions {
+            deny: self.deny.clone(),
+            ask: self.ask.clone(),
+            allow: self.allow.clone(),
+            deny_asks: mode == Mode::DenyAsks,
+        };
+        match mode {
+            Mode::Plan => rules.deny.extend(["@once", "@idempotent"].map(str::to_owned)),
+            Mode::AcceptEdits => rules.allow.extend(["write(*)", "edit(*)"].map(str::to_owned)),
+            Mode::Default | Mode::DenyAsks => {}
+        }
+        if self.protected.is_some() || !rules.allow.is_empty() {
+            let paths = self.protected.clone().unwrap_or_else(|| PROTECTED.map(str::to_owned).to_vec());
+            let rule = |tool: &str, path: &String| format!("{tool}({path})");
+            rules.ask.extend(paths.iter().flat_map(|path| WRITERS.map(|tool| rule(tool, path))));
+        }
+        rules
+    }
+}
+
+fn user_directory(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let set = |value: Option<OsString>| value.map(PathBuf::from).filter(|path| path.is_absolute());
+    set(xdg).or_else(|| set(home).map(|home| home.join(".config"))).map(|place| place.join("outlast"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Configuration {
+        Configuration::parse(text, Path::new("outlast.toml")).unwrap()
+    }
+
+    fn rules(text: &str) -> Permissions {
+        read(text).permissions()
+    }
+
+    #[test]
+    fn modes_are_rules() {
+        assert_eq!(rules(""), Permissions::default());
+        assert_eq!(rules("[permissions]\nmode = 'plan'").deny, ["@once", "@idempotent"]);
+        assert!(rules("[permissions]\nmode = 'deny-asks'").deny_asks);
+        let edits = rules("[permissions]\nmode = 'accept-edits'");
+        assert_eq!(edits.allow, ["write(*)", "edit(*)"]);
+        assert!(edits.ask.contains(&"edit(.git/*)".to_owned()), "{edits:?}");
+        let own = rules("[permissions]\nallow = ['write']\nprotected = ['vault/*']");
+        assert_eq!(own.ask, ["write(vault/*)", "edit(vault/*)", "append(vault/*)"]);
+    }
+
+    #[test]
+    fn rules_of_both_files_hold_and_the_nearer_mode() {
+        let mut near = read("[permissions]\nmode = 'plan'\ndeny = ['shell(rm *)']");
+        near.add(read("[permissions]\nmode = 'accept-edits'\ndeny = ['fetch']"));
+        assert_eq!(near.permissions().deny, ["shell(rm *)", "fetch", "@once", "@idempotent"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_with_its_line() {
+        for (text, told) in [
+            ("[permissions]\nmode = 'yolo'", "outlast.toml:2: unknown variant `yolo`"),
+            ("[permissions]\n\nallow = 'shell'", "outlast.toml:3: invalid type"),
+            ("[permission]", "outlast.toml:1: unknown field `permission`"),
+            ("[permissions]\nallow = ['shell(git']", "its bracket is not closed"),
+            ("x = ", "outlast.toml:1: "),
+        ] {
+            let error = Configuration::parse(text, Path::new("outlast.toml")).unwrap_err();
+            let error = format!("{error:?}");
+            assert!(error.contains(told), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_users_file_is_where_configuration_is() {
+        let os = |text: &str| Some(OsString::from(text));
+        assert_eq!(user_directory(os("/x"), os("/h")), Some("/x/outlast".into()));
+        assert_eq!(user_directory(os(""), os("/h")), Some("/h/.config/outlast".into()));
+        assert_eq!(user_directory(None, None), None);
+    }
+}

@@ -1,0 +1,244 @@
+//! Rules about tool calls: `shell(git *)`, `write(src/*)`, `mail__send`, `@once`.
+//!
+//! A rule names a tool (`*` stands for any run of characters), and in brackets what its main argument must fit: the command of a
+//! shell, the path of a file, else all arguments as canonical JSON. `@CLASS` fits every tool of an effect class. Leaves what follows
+//! from a fit to its callers. Invariant: read narrowly, a rule never fits more than its words: `*` joins no second command to a shell
+//! line and leads to no path that was written to get around it; read widely, no way of writing a call gets around it.
+
+use serde_json::Value as Json;
+
+use crate::json::canonical_text;
+
+/// What starts another command, or sends output elsewhere, in a shell line.
+const JOINS: [char; 11] = [';', '&', '|', '\n', '\r', '`', '$', '<', '>', '(', ')'];
+
+/// The classes that a rule may name.
+const CLASSES: [&str; 3] = ["pure", "idempotent", "once"];
+
+/// Text that is no rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no rule about tools: {detail}; rules look like shell(git *), write, mail__* or @once")]
+pub struct InvalidRule {
+    /// The text.
+    pub text: String,
+    /// What is wrong.
+    pub detail: &'static str,
+}
+
+/// A call of a tool, as rules look at it.
+#[derive(Clone, Debug)]
+pub struct Call {
+    name: String,
+    class: String,
+    /// The main argument.
+    subject: String,
+    kind: Kind,
+}
+
+/// What the main argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Command,
+    /// Whether it lies where it seems to: below the working directory, without a way up.
+    Path {
+        plain: bool,
+    },
+    Other,
+}
+
+/// How strictly a rule is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// For what is denied or asked about: one command of a shell line, or one way of reading a path, is enough.
+    Wide,
+    /// For what is allowed: the whole argument must fit.
+    Narrow,
+}
+
+impl Call {
+    /// Takes in a call of a tool of an effect class (`pure`, `idempotent`, `once`).
+    #[must_use]
+    pub fn new(name: &str, args: &Json, class: &str) -> Call {
+        let text = |key: &str| args.get(key).and_then(Json::as_str);
+        let (subject, kind) = match (text("command").filter(|_| name == "shell"), text("path")) {
+            (Some(command), _) => (command.to_owned(), Kind::Command),
+            (None, Some(path)) => plain_path(path),
+            (None, None) => (canonical_text(args), Kind::Other),
+        };
+        Call { name: name.to_owned(), class: class.to_owned(), subject, kind }
+    }
+
+    /// Returns the same call at the path where it really leads.
+    #[must_use]
+    pub fn at(self, path: &str) -> Call {
+        let (subject, kind) = plain_path(path);
+        Call { subject, kind, ..self }
+    }
+
+    /// Returns the main argument.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// Tells whether a rule fits. What is no rule fits nothing.
+    #[must_use]
+    pub fn fits(&self, rule: &str, reading: Reading) -> bool {
+        if let Some(class) = rule.strip_prefix('@') {
+            return class == self.class;
+        }
+        let Some((tool, rest)) = rule.split_once('(') else {
+            return glob(rule, &self.name, |_| true);
+        };
+        let Some(inner) = rest.strip_suffix(')') else { return false };
+        glob(tool, &self.name, |_| true) && (inner == "*" || self.fits_argument(inner, reading))
+    }
+
+    /// Returns the first of some rules that fits.
+    #[must_use]
+    pub fn first<'r>(&self, rules: &'r [String], reading: Reading) -> Option<&'r str> {
+        rules.iter().map(String::as_str).find(|rule| self.fits(rule, reading))
+    }
+
+    fn fits_argument(&self, inner: &str, reading: Reading) -> bool {
+        let subject = self.subject.as_str();
+        match (reading, self.kind) {
+            (Reading::Narrow, Kind::Command) => {
+                inner == subject || glob(inner, subject, |c| !JOINS.contains(&c))
+            }
+            (Reading::Wide, Kind::Command) => {
+                let mut parts = subject.split(JOINS).map(str::trim);
+                glob(inner, subject, |_| true) || parts.any(|part| glob(inner, part, |_| true))
+            }
+            (Reading::Narrow, Kind::Path { plain: false }) => false,
+            (Reading::Wide, Kind::Path { plain: false }) => {
+                // Where the directory lies is not known here, so every end of the path may be what is meant.
+                let ends = subject.match_indices('/').map(|(at, _)| &subject[at + 1..]);
+                std::iter::once(subject).chain(ends).any(|end| glob(inner, end, |_| true))
+            }
+            (_, Kind::Path { plain: true } | Kind::Other) => glob(inner, subject, |_| true),
+        }
+    }
+}
+
+/// Checks that text is a rule.
+///
+/// # Errors
+/// [`InvalidRule`].
+pub fn check(text: &str) -> Result<(), InvalidRule> {
+    let invalid = |detail| Err(InvalidRule { text: text.chars().take(100).collect(), detail });
+    if let Some(class) = text.strip_prefix('@') {
+        return if CLASSES.contains(&class) {
+            Ok(())
+        } else {
+            invalid("after @ stands an effect class: pure, idempotent or once")
+        };
+    }
+    let name = match text.split_once('(') {
+        Some((_, rest)) if !rest.ends_with(')') => return invalid("its bracket is not closed"),
+        Some((name, _)) => name,
+        None => text,
+    };
+    if name.is_empty() {
+        return invalid("it names no tool");
+    }
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_-.*/".contains(c);
+    if name.chars().all(fits) { Ok(()) } else { invalid("a tool's name has letters, digits, _ - . / and *") }
+}
+
+/// Brings a path to the form that rules are written in.
+fn plain_path(path: &str) -> (String, Kind) {
+    let up = path.split('/').any(|part| part == "..");
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let root = if path.starts_with('/') { "/" } else { "" };
+    (format!("{root}{}", parts.join("/")), Kind::Path { plain: !up && root.is_empty() })
+}
+
+/// Matches text with `*` for any run of characters that `may` be covered.
+fn glob(pattern: &str, text: &str, may: impl Fn(char) -> bool) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (mut p, mut t) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        if pattern.get(p) == Some(&'*') {
+            star = Some((p, t));
+            p += 1;
+        } else if pattern.get(p) == Some(&text[t]) {
+            p += 1;
+            t += 1;
+        } else if let Some((star_p, star_t)) = star.filter(|(_, star_t)| may(text[*star_t])) {
+            p = star_p + 1;
+            t = star_t + 1;
+            star = Some((star_p, t));
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rules_about_commands_are_not_got_around() {
+        use Reading::{Narrow, Wide};
+        for (rule, command, reading, expected) in [
+            ("shell", "rm -rf /", Narrow, true),
+            ("shell(*)", "a; b", Narrow, true),
+            ("shell(git *)", "git status", Narrow, true),
+            ("shell(git *)", "git", Narrow, false),
+            ("shell(git *)", "git status; rm -rf /", Narrow, false),
+            ("shell(git *)", "git $(rm x)", Narrow, false),
+            ("shell(git status; ls)", "git status; ls", Narrow, true),
+            ("shell(rm *)", "ls && rm -rf build", Wide, true),
+            ("shell(rm *)", "ls", Wide, false),
+            ("read(*)", "x", Wide, false),
+            ("sh*(l*s)", "ls -s", Wide, true),
+            ("shell(git *", "git status", Wide, false),
+            ("@once", "ls", Wide, true),
+            ("@pure", "ls", Narrow, false),
+        ] {
+            let call = Call::new("shell", &json!({"command": command}), "once");
+            assert_eq!(call.fits(rule, reading), expected, "{rule} on {command}");
+        }
+    }
+
+    #[test]
+    fn rules_about_paths_are_not_got_around() {
+        for (path, wide, narrow) in [
+            (".git/config", true, true),
+            ("./.git/config", true, true),
+            (".git//./config", true, true),
+            ("src/../.git/config", true, false),
+            ("/home/me/work/.git/config", true, false),
+            ("src/.git/config", false, false),
+            ("src/main.rs", false, false),
+        ] {
+            let call = Call::new("write", &json!({"path": path, "text": ""}), "idempotent");
+            assert_eq!(call.fits("write(.git/*)", Reading::Wide), wide, "{path}, wide");
+            assert_eq!(call.fits("write(.git/*)", Reading::Narrow), narrow, "{path}, narrow");
+        }
+        let linked = Call::new("write", &json!({"path": "link"}), "idempotent").at(".git/config");
+        assert!(linked.fits("write(.git/*)", Reading::Wide));
+    }
+
+    #[test]
+    fn what_is_no_rule_is_told() {
+        for text in ["shell(git *)", "write", "mail__*", "*", "*(.env)", "@once", "fs__read(a/*)"] {
+            assert_eq!(check(text), Ok(()), "{text}");
+        }
+        for (text, detail) in [
+            ("", "names no tool"),
+            ("(x)", "names no tool"),
+            ("shell(git", "not closed"),
+            ("@twice", "effect class"),
+            ("my tool", "letters"),
+        ] {
+            assert!(check(text).unwrap_err().to_string().contains(detail), "{text}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The rules of the environment, looked at where it is known what a call really does.
+//!
+//! Leaves asking to the flow, whose policy has seen the call as the model wrote it. Invariant: a call whose path leads somewhere else
+//! than it seems to, through a link or a way around, is held to the rules about where it leads.
+
+use outlast_protocol::rules::{Call, Reading};
+use serde_json::{Map, Value as Json};
+
+use super::definition::Tool;
+use super::{ToolError, Toolbox};
+
+/// Who approved a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Approval {
+    /// A person, or the flow without asking the policy.
+    Given,
+    /// The policy: no question was needed.
+    ByPolicy,
+}
+
+impl Toolbox {
+    /// Refuses a call that the rules deny, or that a person should have been asked about.
+    pub(super) fn permit(
+        &self,
+        tool: Tool,
+        args: &Map<String, Json>,
+        approval: Approval,
+    ) -> Result<(), ToolError> {
+        if self.rules.is_empty() {
+            return Ok(());
+        }
+        let class = if tool.effect().is_empty() { "once" } else { tool.effect() };
+        let mut call = Call::new(tool.name(), &Json::Object(args.clone()), class);
+        if let Some(path) = args.get("path").and_then(Json::as_str) {
+            call = call.at(&self.jail.shown(&self.jail.resolve(path)?));
+        }
+        if let Some(rule) = call.first(&self.rules.deny, Reading::Wide) {
+            return Err(ToolError::new("Denied", format!("denied by the rule {rule}: {}", call.subject())));
+        }
+        match call.first(&self.rules.ask, Reading::Wide) {
+            Some(rule) if approval == Approval::ByPolicy => {
+                let text =
+                    format!("a person must be asked (rule {rule}), and nobody was: {}", call.subject());
+                Err(ToolError::new("Denied", text))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
