@@ -58,7 +58,7 @@ fn rules_allow_deny_and_look_where_a_path_leads() {
 
 #[test]
 fn a_plan_changes_nothing_and_nobody_is_asked_where_nobody_is() {
-    for (mode, told_of_write) in [("plan", "denied by the rule @"), ("deny-asks", "nobody is asked")] {
+    for (mode, told_why) in [("plan", "denied by the rule @"), ("deny-asks", "nobody is asked")] {
         let model = calls(&[
             ("1", "list", r#"{"path": "."}"#),
             ("2", "write", r#"{"path": "notes.txt", "text": "no"}"#),
@@ -66,22 +66,22 @@ fn a_plan_changes_nothing_and_nobody_is_asked_where_nobody_is() {
         ]);
         let (world, told) = told(&model, &format!("[permissions]\nmode = '{mode}'\n"), |_| {});
         assert!(told[0].contains("outlast.toml"), "{told:?}");
-        assert!(told[1].contains(told_of_write) && told[2].contains("no"), "{told:?}");
+        assert!(told[1].contains(told_why) && told[2].contains(told_why), "{told:?}");
         assert!(!world.work().join("notes.txt").exists() && !world.work().join("one").exists());
     }
 }
 
 #[test]
 fn rules_that_cannot_be_read_stop_before_anything_runs() {
-    let world = World::new();
+    let world = World::with_examples();
     world.write("outlast.toml", "[permissions]\nmode = 'yolo'\n");
     let ran = world.run(&["run", "--task", "go"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("outlast.toml:2: unknown variant `yolo`"), "{ran:?}");
     assert_eq!(world.run(&["runs"]).stdout.trim(), "");
-    let start = json!({"flow": "Agent", "permissions": {"deny": ["shell(rm"]}});
+    let start = json!({"flow": "Agent", "input": {"task": "go"}, "permissions": {"deny": ["shell(rm"]}});
     world.write("outlast.toml", "");
-    let _server = world.host(&[]);
+    let _server = world.host(&["examples/agent.flow"]);
     let refused = world.post("/v1/runs", &start);
     assert_eq!(refused.status, 422, "{}", refused.body);
     assert!(refused.body.to_string().contains("its bracket is not closed"), "{}", refused.body);
