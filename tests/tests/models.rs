@@ -1,7 +1,5 @@
 //! Runs whose model is slow, refuses, breaks off or talks nonsense, in each protocol, through the whole runtime.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::time::{Duration, SystemTime};
 
 use outlast_tests::model_server::speak::{heard, pieces};

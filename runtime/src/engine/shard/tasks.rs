@@ -61,7 +61,7 @@ impl Shard {
         }
         let profile = &live.state().config().profile;
         let in_hand = in_hand(&ctx, work, activity, profile, taker, now);
-        let task = task(&ctx, live.state().machine(), work, operation, activity, &in_hand, now);
+        let task = task(&ctx, live.state().machine(), work, operation, activity, &in_hand);
         if activity.class != Class::Once || breaks(Breakage::SkipBegun) {
             return Ok(Some((None, task, in_hand)));
         }
@@ -230,7 +230,6 @@ fn task(
     operation: &Operation,
     activity: &ActivityOp,
     in_hand: &InHand,
-    now: Millis,
 ) -> Task {
     let due = [operation.due, in_hand.attempt_until].into_iter().flatten().min();
     let effect = match activity.class {
@@ -253,7 +252,7 @@ fn task(
         effect: effect.into(),
         input: activity.input.clone(),
         due: due.map(time_text),
-        budget_ms: due.map(|due| u64::try_from(due.0.saturating_sub(now.0)).unwrap_or(0)),
+        budget_ms: due.map(|due| u64::try_from(due.0.saturating_sub(in_hand.named_at.0)).unwrap_or(0)),
         // Two signs of life may be lost before a lease ends.
         heartbeat_ms: (lease / 3).max(1),
         handle: activity.handle.clone(),
