@@ -119,7 +119,9 @@ impl Parser<'_> {
                 self.misspelt(word);
                 self.item_of(word);
             } else {
-                self.unexpected("an item of the flow: `message`, `data`, `limit`, `on`, `start` or `state`");
+                let items = "an item of the flow: `message`, `data`, `limit`, `on`, `start` or `state`";
+                let is_saga = self.at_word("saga");
+                self.unexpected(if is_saga { "`saga` before the word `flow`" } else { items });
                 self.skip(|p| p.at_line_start() && (p.at_item() || p.at_arrow() || p.at_decl()));
             }
         }
