@@ -73,3 +73,6 @@ pub const FORMAT_ACTS_COLUMN_MAX: usize = 50;
 
 /// The rightmost column to which a long arrow moves the goals of its neighbours.
 pub const FORMAT_GOALS_COLUMN_MAX: usize = 64;
+
+/// Milliseconds of the longest duration: 100 years, so that a sum with a time never overflows.
+pub const DURATION_MS_MAX: i64 = 100 * 366 * 24 * 3_600_000;

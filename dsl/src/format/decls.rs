@@ -32,15 +32,16 @@ impl Builder<'_> {
         };
         let (head, variants) = parts.split_at(at + 1);
         let mut all = vec![self.side_by_side(SyntaxKind::TypeDecl, head)];
-        let mut is_first = true;
+        let (mut is_first, mut before) = (true, Doc::Empty);
         for part in variants {
             match part.as_token() {
-                // A bar before the first variant says nothing.
-                Some(bar) if is_first => all.push(self.skipped(bar)),
+                // A bar before the first variant says nothing; remarks before it are the variant's.
+                Some(bar) if is_first => before = self.skipped(bar),
                 Some(bar) => all.push(Doc::All(vec![Doc::Line, self.lead(), self.token(bar), SPACE]).nest()),
                 None if is_first => {
                     is_first = false;
-                    all.push(Doc::All(vec![Doc::Line, self.lead(), self.part(part)]).nest().nest());
+                    let before = std::mem::replace(&mut before, Doc::Empty);
+                    all.push(Doc::All(vec![Doc::Line, before, self.lead(), self.part(part)]).nest().nest());
                 }
                 None => all.push(self.part(part).nest()),
             }

@@ -22,7 +22,7 @@ pub(super) enum Piece {
 }
 
 /// Milliseconds of a well-formed duration.
-pub(super) fn duration_ms(text: &str) -> Option<i64> {
+pub(in crate::syntax) fn duration_ms(text: &str) -> Option<i64> {
     let mut rest = text;
     let mut total: i64 = 0;
     while !rest.is_empty() {

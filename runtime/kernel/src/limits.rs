@@ -48,8 +48,8 @@ pub const DECIDED_QUESTIONS_MAX: usize = 64;
 /// Milliseconds of the shortest period of `every`: a zero period would fill the history.
 pub const EVERY_MS_MIN: u64 = 1_000;
 
-/// Milliseconds of the longest duration: 100 years, so that a sum with a time never overflows.
-pub const DURATION_MS_MAX: u64 = 100 * 366 * 24 * 3_600_000;
+/// Milliseconds of the longest duration, as the language has it.
+pub const DURATION_MS_MAX: u64 = outlast_dsl::limits::DURATION_MS_MAX.unsigned_abs();
 
 /// Digits after the point of a decimal.
 pub const DECIMAL_SCALE_MAX: u32 = 18;

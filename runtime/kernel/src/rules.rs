@@ -3,7 +3,9 @@
 //! A rule names a tool (`*` stands for any run of characters), and in brackets what its main argument must fit: the command of a
 //! shell, the path of a file, else all arguments as canonical JSON. `@CLASS` fits every tool of an effect class. Leaves what follows
 //! from a fit to its callers. Invariant: read narrowly, a rule never fits more than its words: `*` joins no second command to a shell
-//! line and leads to no path that was written to get around it; read widely, no way of writing a call gets around it.
+//! line and leads to no path that was written to get around it; read widely, it is found
+//! however a call is spaced, joined or spelt as a path. A shell has more ways to run a command (`sh -c`, variables, quotes), which no rule
+//! about its line can see: what must never run is denied by denying the shell.
 
 use serde_json::Value as Json;
 
@@ -107,8 +109,9 @@ impl Call {
                 inner == subject || glob(inner, subject, |c| !JOINS.contains(&c))
             }
             (Reading::Wide, Kind::Command) => {
-                let mut parts = subject.split(JOINS).map(str::trim);
-                glob(inner, subject, |_| true) || parts.any(|part| glob(inner, part, |_| true))
+                let spaced = |part: &str| part.split_whitespace().collect::<Vec<_>>().join(" ");
+                let mut parts = subject.split(JOINS).map(spaced);
+                glob(inner, subject, |_| true) || parts.any(|part| glob(inner, &part, |_| true))
             }
             (Reading::Narrow, Kind::Path { plain: false }) => false,
             (Reading::Wide, Kind::Path { plain: false }) => {
@@ -195,6 +198,7 @@ mod tests {
             ("shell(git *)", "git $(rm x)", Narrow, false),
             ("shell(git status; ls)", "git status; ls", Narrow, true),
             ("shell(rm *)", "ls && rm -rf build", Wide, true),
+            ("shell(rm *)", "ls;\trm  -rf\tbuild", Wide, true),
             ("shell(rm *)", "ls", Wide, false),
             ("read(*)", "x", Wide, false),
             ("sh*(l*s)", "ls -s", Wide, true),

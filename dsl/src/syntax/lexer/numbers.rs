@@ -4,7 +4,9 @@
 
 use super::Lexer;
 use crate::diag::catalogue::syntax as code;
+use crate::limits::DURATION_MS_MAX;
 use crate::syntax::kind::SyntaxKind;
+use crate::syntax::literal::duration_ms;
 use crate::syntax::words::quoted;
 
 /// The units of durations, largest first, as they must stand.
@@ -68,5 +70,6 @@ fn duration_fault(text: &str) -> Option<&'static str> {
         next_unit = at + 1;
         rest = &rest[digits + letters..];
     }
-    None
+    let fits = duration_ms(text).is_some_and(|ms| ms <= DURATION_MS_MAX);
+    (!fits).then_some("a duration is at most 100 years: `36500d`")
 }

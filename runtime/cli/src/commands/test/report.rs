@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use super::Ran;
 use crate::{diagnostics, out};
 
-/// Returns the coverage of all files that have tests.
+/// Returns the coverage of all files; what no test names counts as never taken.
 pub(super) fn coverage(all: &[Ran]) -> Coverage {
     let mut coverage = Coverage::default();
-    for ran in all.iter().filter(|ran| !ran.report.results.is_empty()) {
+    for ran in all {
         coverage.merge(ran.report.coverage.clone());
     }
     coverage
