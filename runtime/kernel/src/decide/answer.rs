@@ -29,7 +29,7 @@ impl State {
         if shown.is_some_and(|shown| shown != ask.shown) {
             return Err(Refusal::ShownDiffers { op, shown: ask.shown.clone() });
         }
-        let role = role_of(op, ask, given.by, role)?;
+        let role = role_of(op, ask, given, role)?;
         let invalid = |detail: &str| Err(Refusal::Invalid { detail: detail.to_owned() });
         let wanted = match (given.choice, &ask.answer, given.value) {
             (Choice::Approve, Some(_), _) => return invalid("the question wants a value, not a yes"),
@@ -86,14 +86,18 @@ impl State {
 }
 
 /// Returns the role in which an answer counts.
-fn role_of(op: OpId, ask: &AskWork, by: &str, role: Option<&str>) -> Result<Option<String>, Refusal> {
+fn role_of(
+    op: OpId,
+    ask: &AskWork,
+    given: &Given<'_>,
+    role: Option<&str>,
+) -> Result<Option<String>, Refusal> {
+    let by = given.by;
     let has_said_yes = |role: &str| ask.agreed.iter().any(|(name, known)| name == by && known == role);
     let Some(role) = role else {
-        let free = free_role(ask);
-        return match free {
-            Some(role) if has_said_yes(&role) => Err(Refusal::Repeated),
-            free => Ok(free),
-        };
+        // Whoever said yes already repeats it, perhaps because the answer was lost; another role they would name.
+        let is_repeated = given.choice != Choice::Reject && ask.agreed.iter().any(|(name, _)| name == by);
+        return if is_repeated { Err(Refusal::Repeated) } else { Ok(free_role(ask)) };
     };
     if !ask.to.is_empty() && !ask.to.iter().any(|(_, known)| known == role) {
         let to = ask.to.iter().map(|(_, role)| role.clone()).collect();

@@ -44,6 +44,7 @@ fn a_quorum_needs_everyone_and_an_edit_starts_it_anew() {
     assert_ne!(run.questions()[0].1.shown, shown);
     assert_eq!(run.questions()[0].1.agreed, vec![("bob".to_owned(), "owner".to_owned())]);
     run.must(with("ann", None, None));
+    assert_eq!(run.give(&with("ann", None, None)), Err(Refusal::Repeated), "it takes no second role");
     run.must(with("cid", None, None));
     assert_eq!(run.result(), json!({"value": 6, "by": ["bob", "ann", "cid"]}));
 }
