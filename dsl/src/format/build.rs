@@ -42,6 +42,11 @@ impl Builder<'_> {
         self.verbatim(Doc::Empty, token.text_range().end().into())
     }
 
+    /// As [`Self::skipped`], with the comments on lines of their own: what follows begins a line.
+    pub(super) fn skipped_before(&mut self, token: &SyntaxToken) -> Doc {
+        Doc::All(self.pieces.comments_around(token.text_range().end().into()))
+    }
+
     fn verbatim(&mut self, text: Doc, end: u32) -> Doc {
         let mut all = self.pieces.comments();
         all.push(text);

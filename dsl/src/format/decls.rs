@@ -36,7 +36,7 @@ impl Builder<'_> {
         for part in variants {
             match part.as_token() {
                 // A bar before the first variant says nothing; remarks before it are the variant's.
-                Some(bar) if is_first => before = self.skipped(bar),
+                Some(bar) if is_first => before = self.skipped_before(bar),
                 Some(bar) => all.push(Doc::All(vec![Doc::Line, self.lead(), self.token(bar), SPACE]).nest()),
                 None if is_first => {
                     is_first = false;

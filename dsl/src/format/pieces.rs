@@ -77,6 +77,15 @@ impl<'t> Pieces<'t> {
         out
     }
 
+    /// Takes the tokens up to the byte `end`, which are not written; the comments around them get lines of their own.
+    pub(super) fn comments_around(&mut self, end: u32) -> Vec<Doc> {
+        let mut out = self.comments();
+        if let Some(Doc::Comment(behind)) = self.take_tokens(end) {
+            out.push(Doc::Comment(Comment { own_line: true, ..behind }));
+        }
+        out
+    }
+
     /// Takes the tokens up to the byte `end` and the comment behind them on their line.
     pub(super) fn take_tokens(&mut self, end: u32) -> Option<Doc> {
         while self.next().is_some_and(|piece| piece.span.start < end) {
