@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::limits::{ANSWER_MS_MAX, DOCTOR_MS_MAX, WAIT_MS_MAX};
-use crate::profile::Profile;
 use crate::rpc::RpcError;
+use outlast_protocol::profile::Profile;
 
 pub use connect::{Address, InvalidAddress};
 pub use follow::Follow;

@@ -21,9 +21,9 @@ use crate::client::{Address, Client, ClientError, Follow};
 use crate::engine::Engine;
 use crate::http::{Listener, PROTOCOL};
 use crate::limits::{ATTACH_MS_MAX, ATTACH_RETRY_MS};
-use crate::profile::Profile;
 use crate::supervisor::{Kind, Setup, Supervisor};
 use hosting::Hosting;
+use outlast_protocol::profile::Profile;
 use patience::Patience;
 
 /// The socket's name in the data directory.

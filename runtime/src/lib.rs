@@ -13,7 +13,6 @@ pub mod host;
 pub mod http;
 pub mod limits;
 mod lines;
-pub mod profile;
 pub mod rpc;
 pub mod schedule;
 mod socket;

@@ -19,8 +19,8 @@ use tokio::task::JoinSet;
 
 use crate::engine::Engine;
 use crate::limits::{SUPERVISED_MAX, SUPERVISOR_LOOK_MS, WORKER_STOP_MS_MAX};
-use crate::profile::Profile;
 use backoff::Backoff;
+use outlast_protocol::profile::Profile;
 use process::{Process, Running, Survivor};
 
 /// How workers are started.

@@ -12,7 +12,7 @@ mod options;
 pub mod sdk;
 pub mod tools;
 
-pub use options::{Endpoint, ModelConfig, Prices, Profile, WorkerOptions, run_model_worker, run_tool_worker};
+pub use options::{WorkerOptions, fetch_profile, run_model_worker, run_tool_worker};
 
 /// A JSON value.
 pub type Json = serde_json::Value;

@@ -29,11 +29,11 @@ pub(crate) use conversation::{Message, ToolCall, ToolSchema};
 pub(crate) use error::ModelError;
 pub use remote::check_environment;
 
+use outlast_protocol::profile::Model;
 use remote::{Protocol, Remote};
 use schema::AnswerFormat;
 
 use crate::Json;
-use crate::options::ModelConfig;
 use crate::sdk::{Activity, TaskContext};
 
 /// How the arguments of a call begin that must not be run, followed by why. No JSON object begins so, and the tool worker hands
@@ -43,18 +43,25 @@ pub(crate) const NOT_RUN: &str = "not run:";
 /// The script of the built-in agent: looks around, asks to run a command, sums up.
 pub const AGENT_SCRIPT: &str = include_str!("model/agent.script.json");
 
+/// The model that answers where no environment names one: the script of the built-in agent.
+#[must_use]
+pub fn built_in() -> Model {
+    Model::Scripted { script: AGENT_SCRIPT.to_owned(), script_name: String::new() }
+}
+
 /// Makes the activities of the model worker.
 ///
 /// # Errors
 /// What is wrong with the configuration.
-pub fn activities(config: &ModelConfig) -> Result<Vec<Arc<dyn Activity>>, String> {
+pub fn activities(config: &Model) -> Result<Vec<Arc<dyn Activity>>, String> {
     let provider: Arc<dyn Provider> = match config {
-        ModelConfig::Scripted { script, script_name } => {
-            Arc::new(scripted::Scripted::new(script, script_name.as_deref())?)
-        }
-        ModelConfig::Openai(endpoint) => Arc::new(Remote::new(Protocol::Chat, endpoint)?),
-        ModelConfig::OpenaiResponses(endpoint) => Arc::new(Remote::new(Protocol::Responses, endpoint)?),
-        ModelConfig::Anthropic(endpoint) => Arc::new(Remote::new(Protocol::Anthropic, endpoint)?),
+        Model::Scripted { script, script_name } => Arc::new(scripted::Scripted::new(
+            script,
+            Some(script_name.as_str()).filter(|name| !name.is_empty()),
+        )?),
+        Model::Openai(endpoint) => Arc::new(Remote::new(Protocol::Chat, endpoint)?),
+        Model::OpenaiResponses(endpoint) => Arc::new(Remote::new(Protocol::Responses, endpoint)?),
+        Model::Anthropic(endpoint) => Arc::new(Remote::new(Protocol::Anthropic, endpoint)?),
     };
     Ok(activity::all(&provider))
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use outlast_runtime::profile::{Model, Profile};
+use outlast_protocol::profile::{Model, Profile};
 
 use crate::configuration::Configuration;
 use crate::failure::{Exit, Failure};

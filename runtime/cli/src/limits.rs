@@ -24,12 +24,6 @@ pub(crate) const RUNS_PAGE: usize = 200;
 /// Characters of a value in a line for people.
 pub(crate) const VALUE_CHARS_MAX: usize = 160;
 
-/// Milliseconds between tries of a worker to learn its profile from a runtime that is just starting.
-pub(crate) const PROFILE_RETRY_MS: u64 = 200;
-
-/// Tries of a worker to learn its profile.
-pub(crate) const PROFILE_TRIES: u32 = 50;
-
 /// Milliseconds of the first wait for a result: an environment that is missing should be told soon.
 pub(crate) const FIRST_WAIT_MS: u64 = 2_000;
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use outlast_protocol::profile::Profile;
 use outlast_runtime::host::{Options, Session};
-use outlast_runtime::profile::Profile;
 
 use crate::environment::data_directory;
 use crate::failure::{Exit, Failure};

@@ -1,14 +1,15 @@
 //! Environment profiles: where a run's tools work and which model answers.
 //!
-//! Leaves keeping them to the engine and starting workers to the supervisor. Invariant: a profile's name is the hash of its canonical
+//! Leaves keeping them to the engine, starting workers to the supervisor, and speaking with the model to its worker. Invariant: a profile's name is the hash of its canonical
 //! record, so equal environments share their workers, and no record holds a secret: keys are named by environment variable.
 
 use std::path::PathBuf;
 
 use outlast_kernel::Json;
-use outlast_protocol::requests::Permissions;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+
+use crate::requests::Permissions;
 
 /// How many hexadecimal digits of the hash make the name: 64 bits tell the profiles of one user apart.
 const NAME_DIGITS: usize = 16;
@@ -33,10 +34,11 @@ pub enum Model {
     Scripted {
         /// The script's text: a run outlives the file.
         script: String,
-        /// The name by which people know it.
+        /// The name by which people know it; empty: the one that it says itself.
+        #[serde(default)]
         script_name: String,
     },
-    /// An endpoint that speaks the chat-completions protocol.
+    /// An endpoint that speaks chat completions: OpenAI's, Ollama, llama.cpp, vLLM, gateways.
     Openai(Endpoint),
     /// An endpoint that speaks OpenAI's responses.
     OpenaiResponses(Endpoint),
@@ -47,19 +49,47 @@ pub enum Model {
 /// Where a model answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Endpoint {
-    /// Its base URL.
+    /// The base, such as `https://host/v1`; the protocol's path is added unless it is there.
     pub url: String,
-    /// The model's name there.
+    /// The model's name.
     pub name: String,
-    /// The environment variable that holds the key; none if the endpoint needs none.
+    /// The environment variable that holds the key; none: no key is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
     /// The longest answer, in tokens; the server's own if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// More fields of the provider's requests.
+    /// How long the model may say nothing, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_ms: Option<u64>,
+    /// What it costs; if left out, the table of prices says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Prices>,
+    /// How many requests a minute the worker makes; if left out, what its environment says, else as many as there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_minute: Option<u64>,
+    /// How many tokens a minute it reads and writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_minute: Option<u64>,
+    /// More fields of the provider's requests, such as `temperature`, `reasoning` or `thinking`.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub options: serde_json::Map<String, Json>,
+}
+
+/// What a million tokens cost, as decimals.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prices {
+    /// Read.
+    pub input: String,
+    /// Written.
+    pub output: String,
+    /// Read from the provider's cache; as `input` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<String>,
+    /// Written to the provider's cache; as `input` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_written: Option<String>,
 }
 
 impl Model {

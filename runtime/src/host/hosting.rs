@@ -13,8 +13,8 @@ use super::{OpenError, Options, setup, socket};
 use crate::engine::{self, Engine};
 use crate::http::{Listener, Served, Server};
 use crate::limits::FLUSH_EVERY_MS;
-use crate::profile::{Model, Profile};
 use crate::supervisor::Supervisor;
+use outlast_protocol::profile::{Model, Profile};
 
 /// What a host has open.
 pub(super) struct Hosting {

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::parts::Named;
 use super::{Fault, Shared, body};
 use crate::engine::DeployError;
-use crate::profile::Profile;
+use outlast_protocol::profile::Profile;
 
 /// `POST /v1/flows`
 pub(super) async fn deploy(State(app): Shared, request: Request) -> Result<Response, Fault> {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use outlast_protocol::profile::{Model, Profile};
 use outlast_protocol::requests::Permissions;
 use outlast_protocol::worker::{Offer, Register};
-use outlast_runtime::profile::{Model, Profile};
 use outlast_runtime::supervisor::{Setup, Supervisor};
 use serde_json::json;
 use tempfile::TempDir;

@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 
+use outlast_protocol::profile::Prices;
 use rust_decimal::Decimal;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::Json;
 use crate::limits::PRICES_BYTES_MAX;
-use crate::options::Prices;
 
 /// The environment variable that names a file of prices.
 pub(crate) const PRICES_VARIABLE: &str = "OUTLAST_MODEL_PRICES";

@@ -6,6 +6,7 @@
 //! apart, and limits on all of it. Leaves the wire to [`super::wire`], the conversation's rules to [`super::conversation`].
 //! Invariant: nothing is retried here; what a provider was asked is decided by the conversation and the settings alone.
 
+use outlast_protocol::profile::Endpoint;
 use reqwest::RequestBuilder;
 
 use super::conversation::{Reader, Turn, turns};
@@ -17,7 +18,6 @@ use super::wire::Wire;
 use super::{Completion, Provider, Request, anthropic, chat, responses};
 use crate::Json;
 use crate::limits::{KEY_CHARS, TOKEN_BYTES};
-use crate::options::Endpoint;
 use crate::sdk::TaskContext;
 
 /// A language of providers.

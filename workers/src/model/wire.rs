@@ -5,6 +5,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use outlast_protocol::profile::Endpoint;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{RequestBuilder, Response};
 use tokio::time::Instant;
@@ -14,7 +15,6 @@ use super::heard::{Assemble, Progress};
 use super::sse::{Event, Reader};
 use crate::Json;
 use crate::limits::{ERROR_BYTES_MAX, MODEL_CONNECT, MODEL_IDLE, MODEL_USAGE_WAIT, STREAM_BYTES_MAX};
-use crate::options::Endpoint;
 use crate::sdk::{TaskContext, error_chain, no_roots, with_ring};
 
 /// An endpoint and how to reach it.

@@ -1,9 +1,10 @@
 //! What is sent: conversations that no provider refuses, whatever happened to them.
 
+use outlast_protocol::profile::Endpoint;
 use outlast_tests::model_server::speak::{heard, sign};
 use outlast_tests::model_server::{ModelServer, Protocol, Reply, Stop};
 use outlast_tests::random::{Random, repeats};
-use outlast_workers::{Endpoint, Json};
+use outlast_workers::Json;
 use serde_json::json;
 
 use super::*;

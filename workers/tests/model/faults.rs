@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use outlast_protocol::profile::Endpoint;
 use outlast_tests::model_server::speak::pieces;
 use outlast_tests::model_server::{Ending, ModelServer, Part, Protocol, Reply, Stop};
-use outlast_workers::{Endpoint, Json};
+use outlast_workers::Json;
 use serde_json::json;
 
 use super::*;

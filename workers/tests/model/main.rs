@@ -9,9 +9,10 @@ mod shapes;
 
 use std::sync::Arc;
 
+use outlast_protocol::profile::{Endpoint, Model, Prices};
 use outlast_tests::model_server::{ModelServer, Part, Protocol};
 use outlast_workers::sdk::{Activity, Done, Failure, Task, TaskContext};
-use outlast_workers::{Endpoint, Json, ModelConfig, Prices, model};
+use outlast_workers::{Json, model};
 use serde_json::json;
 
 /// A variable that is surely set: its value serves as the key.
@@ -35,15 +36,15 @@ fn endpoint(server: &ModelServer) -> Endpoint {
     }
 }
 
-fn config(protocol: Protocol, endpoint: Endpoint) -> ModelConfig {
+fn config(protocol: Protocol, endpoint: Endpoint) -> Model {
     match protocol {
-        Protocol::Chat => ModelConfig::Openai(endpoint),
-        Protocol::Responses => ModelConfig::OpenaiResponses(endpoint),
-        Protocol::Anthropic => ModelConfig::Anthropic(endpoint),
+        Protocol::Chat => Model::Openai(endpoint),
+        Protocol::Responses => Model::OpenaiResponses(endpoint),
+        Protocol::Anthropic => Model::Anthropic(endpoint),
     }
 }
 
-fn activity(config: &ModelConfig, name: &str) -> Arc<dyn Activity> {
+fn activity(config: &Model, name: &str) -> Arc<dyn Activity> {
     let activities = model::activities(config).unwrap();
     activities.into_iter().find(|activity| activity.offer().name == name).unwrap()
 }
@@ -52,7 +53,7 @@ fn context(input: Json) -> TaskContext {
     TaskContext::alone(Task { input, op: "9.0".to_owned(), key: "r/9.0".to_owned(), ..Task::default() })
 }
 
-async fn run(config: &ModelConfig, name: &str, input: Json) -> Result<Done, Failure> {
+async fn run(config: &Model, name: &str, input: Json) -> Result<Done, Failure> {
     activity(config, name).run(context(input)).await
 }
 

@@ -1,7 +1,8 @@
 //! What is set: keys, options, limits, addresses.
 
+use outlast_protocol::profile::Endpoint;
 use outlast_tests::model_server::{ModelServer, Protocol, Reply};
-use outlast_workers::{Endpoint, model};
+use outlast_workers::model;
 use serde_json::json;
 
 use super::*;

@@ -121,13 +121,14 @@ fn what_cannot_work_is_said_by_the_builder() {
 
 #[tokio::test]
 async fn a_profile_is_fetched_from_the_runtime() {
-    use outlast_workers::{ModelConfig, Profile};
+    use outlast_protocol::profile::Model;
+    use outlast_workers::fetch_profile;
     let fake = Fake::start();
     let address = fake.address();
-    let fetch = |name: &'static str| Profile::fetch(&address, None, name);
-    let expected = ModelConfig::Scripted { script: "{}".to_owned(), script_name: Some("s".to_owned()) };
+    let fetch = |name: &'static str| fetch_profile(&address, None, name);
+    let expected = Model::Scripted { script: "{}".to_owned(), script_name: "s".to_owned() };
     let found = fetch("here").await.unwrap();
-    assert_eq!((found.name.as_str(), found.model), ("here", expected));
+    assert_eq!(found.model, expected);
     assert!(matches!(fetch("elsewhere").await, Err(WorkerError::Refused(_))));
     assert!(matches!(fetch("../x").await, Err(WorkerError::Configuration(_))));
 }

@@ -1,13 +1,8 @@
 //! `outlast worker`: the stock workers, started by the runtime or by hand.
 
-use std::time::Duration;
-
-use outlast_runtime::client::{Client, ClientError};
-use outlast_runtime::host::is_lost;
 use outlast_workers::WorkerOptions;
 
 use crate::failure::{Exit, Failure};
-use crate::limits::{PROFILE_RETRY_MS, PROFILE_TRIES};
 
 /// Arguments of `worker`.
 #[derive(Debug, clap::Args)]
@@ -55,13 +50,17 @@ pub(crate) async fn worker(data: Option<&std::path::Path>, arguments: &Arguments
     };
     let profile = match &arguments.profile {
         None => None,
-        Some(name) => Some(profile(&connect, bearer.clone(), name).await?),
+        Some(name) => {
+            let fetched = outlast_workers::fetch_profile(&connect, bearer.clone(), name).await;
+            Some(fetched.map_err(|error| Failure::new(Exit::Failed, error.to_string()))?)
+        }
     };
     let cannot =
         |error: std::io::Error| Failure::new(Exit::Failed, format!("cannot find this program: {error}"));
     let options = WorkerOptions {
         connect,
         profile,
+        profile_name: arguments.profile.clone(),
         concurrency: arguments.concurrency,
         supervised: arguments.supervised,
         boot: arguments.boot.clone(),
@@ -74,27 +73,4 @@ pub(crate) async fn worker(data: Option<&std::path::Path>, arguments: &Arguments
     };
     served.map_err(|error| Failure::new(Exit::Failed, format!("the worker cannot go on: {error}")))?;
     Ok(Exit::Done)
-}
-
-/// Asks the runtime, which may be just starting, for an environment.
-async fn profile(
-    connect: &str,
-    bearer: Option<String>,
-    name: &str,
-) -> Result<outlast_workers::Profile, Failure> {
-    let address = connect.parse().map_err(|error| Failure::usage(format!("--connect: {error}")))?;
-    let client = Client::new(address, bearer);
-    let mut tries = 0;
-    let profile = loop {
-        match client.profile(name).await {
-            Ok(profile) => break profile,
-            Err(error) if is_lost(&error) && tries < PROFILE_TRIES => tries += 1,
-            Err(error) => return Err(error.into()),
-        }
-        tokio::time::sleep(Duration::from_millis(PROFILE_RETRY_MS)).await;
-    };
-    let garbled = |error: serde_json::Error| {
-        Failure::from(ClientError::Garbled { address: connect.to_owned(), detail: error.to_string() })
-    };
-    serde_json::from_value(profile.record()).map_err(garbled)
 }

@@ -3,7 +3,7 @@
 //! Leaves asking it to the model worker. Invariant: a key is named by its variable and never read here, and a setting that cannot be
 //! meant is refused before anything runs.
 
-use outlast_runtime::profile::{Endpoint, Model};
+use outlast_protocol::profile::{Endpoint, Model};
 
 use super::Script;
 use crate::failure::Failure;
@@ -67,9 +67,9 @@ pub(super) fn chosen(variable: &dyn Fn(&str) -> Option<String>, script: &Script)
         |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
     let asked = set(PROVIDER);
     if asked.as_deref() == Some("scripted") {
-        return Ok(scripted(script));
+        return scripted(script);
     }
-    let Some(provider) = provider(asked.as_deref(), &set)? else { return Ok(scripted(script)) };
+    let Some(provider) = provider(asked.as_deref(), &set)? else { return scripted(script) };
     let name = set(NAME).or_else(|| provider.model.map(str::to_owned)).ok_or_else(|| {
         let text = format!("{PROVIDER} is {}, and no model is named", provider.name);
         Failure::usage(text).hint(format!("set {NAME}, for example {NAME}=qwen3:8b"))
@@ -87,6 +87,7 @@ pub(super) fn chosen(variable: &dyn Fn(&str) -> Option<String>, script: &Script)
         key_env,
         max_tokens: set(MAX_TOKENS).map(|text| tokens(&text)).transpose()?,
         options: set(OPTIONS).map(|text| options(&text)).transpose()?.unwrap_or_default(),
+        ..Endpoint::default()
     }))
 }
 
@@ -110,8 +111,12 @@ fn provider(
     Ok(PROVIDERS.iter().find(|provider| provider.key.is_some_and(|key| set(key).is_some())))
 }
 
-fn scripted(script: &Script) -> Model {
-    Model::Scripted { script: script.text.clone(), script_name: script.name.clone() }
+/// Returns the scripted model, if its worker could read the script: here somebody sees what is wrong with it.
+fn scripted(script: &Script) -> Result<Model, Failure> {
+    let model = Model::Scripted { script: script.text.clone(), script_name: script.name.clone() };
+    let readable = outlast_workers::model::activities(&model);
+    readable.map_err(|error| Failure::usage(format!("{}: {error}", script.name)))?;
+    Ok(model)
 }
 
 fn tokens(text: &str) -> Result<u64, Failure> {
@@ -134,8 +139,14 @@ mod tests {
 
     use super::*;
 
+    const SCRIPT: &str = r#"{"rules": []}"#;
+
     fn of(set: &[(&str, &str)]) -> Result<Model, Failure> {
-        let script = Script { name: "s".to_owned(), text: "{}".to_owned() };
+        with_script(SCRIPT, set)
+    }
+
+    fn with_script(text: &str, set: &[(&str, &str)]) -> Result<Model, Failure> {
+        let script = Script { name: "s".to_owned(), text: text.to_owned() };
         let find = |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
         chosen(&find, &script)
     }
@@ -153,7 +164,7 @@ mod tests {
     fn an_endpoint_is_used_if_anything_of_it_is_set() {
         let (openai, key) = ("https://api.openai.com/v1", "OPENAI_API_KEY");
         let (anthropic, claude) = ("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY");
-        let scripted = Model::Scripted { script: "{}".to_owned(), script_name: "s".to_owned() };
+        let scripted = Model::Scripted { script: SCRIPT.to_owned(), script_name: "s".to_owned() };
         for (set, expected) in [
             (vec![], scripted.clone()),
             (vec![(key, "")], scripted.clone()),
@@ -178,6 +189,14 @@ mod tests {
         let base = endpoint(anthropic, "claude-haiku-4-5", Some(claude));
         let expected = Model::Anthropic(Endpoint { max_tokens: Some(100), options, ..base });
         assert_eq!(of(&set).ok(), Some(expected));
+    }
+
+    #[test]
+    fn a_script_that_its_worker_could_not_read_is_refused_where_somebody_sees_it() {
+        for script in ["garbage", r#"{"rules": [{"say": "{a}"}]}"#] {
+            let refused = with_script(script, &[]);
+            assert!(refused.is_err_and(|failure| format!("{failure:?}").contains("s: ")), "{script}");
+        }
     }
 
     #[test]
