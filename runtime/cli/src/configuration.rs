@@ -16,9 +16,8 @@ use crate::files;
 /// The file's name.
 const FILE: &str = "outlast.toml";
 
-/// Where tools that write do so only after a person said yes: what other programs run, or keep secrets in.
-const PROTECTED: [&str; 8] =
-    [".git", ".git/*", ".ssh/*", ".env*", "*/.env*", ".mcp.json", "*/.mcp.json", FILE];
+/// Files that the stock tools change only after a person said yes, wherever they lie: what other programs run, or keep secrets in.
+const PROTECTED: [&str; 6] = [".git", ".git/*", ".ssh/*", ".env*", ".mcp.json", FILE];
 
 /// The stock tools that change files.
 const WRITERS: [&str; 3] = ["write", "edit", "append"];
@@ -63,7 +62,7 @@ impl Configuration {
         let user = user_directory(std::env::var_os("XDG_CONFIG_HOME"), std::env::var_os("HOME"));
         for place in [Some(directory.to_path_buf()), user].into_iter().flatten() {
             let path = place.join(FILE);
-            if path.exists() {
+            if files::is_there(&path) {
                 whole.add(Configuration::parse(&files::read_text(&path)?, &path)?);
             }
         }
@@ -113,11 +112,10 @@ impl Rules {
             Mode::AcceptEdits => rules.allow.extend(["write(*)", "edit(*)"].map(str::to_owned)),
             Mode::Default | Mode::DenyAsks => {}
         }
-        if self.protected.is_some() || !rules.allow.is_empty() {
-            let paths = self.protected.clone().unwrap_or_else(|| PROTECTED.map(str::to_owned).to_vec());
-            let rule = |tool: &str, path: &String| format!("{tool}({path})");
-            rules.ask.extend(paths.iter().flat_map(|path| WRITERS.map(|tool| rule(tool, path))));
-        }
+        // Always: what is allowed may also come with a run, or be granted in it.
+        let everywhere = || PROTECTED.iter().flat_map(|path| [(*path).to_owned(), format!("*/{path}")]);
+        let paths = self.protected.clone().unwrap_or_else(|| everywhere().collect());
+        rules.ask.extend(paths.iter().flat_map(|path| WRITERS.map(|tool| format!("{tool}({path})"))));
         rules
     }
 }
@@ -141,7 +139,12 @@ mod tests {
 
     #[test]
     fn modes_are_rules() {
-        assert_eq!(rules(""), Permissions::default());
+        let none = rules("");
+        assert!(none.deny.is_empty() && none.allow.is_empty() && !none.deny_asks, "{none:?}");
+        assert!(
+            none.ask.contains(&"write(*/.git/*)".to_owned()),
+            "also for what a run is allowed later: {none:?}"
+        );
         assert_eq!(rules("[permissions]\nmode = 'plan'").deny, ["@once", "@idempotent"]);
         assert!(rules("[permissions]\nmode = 'deny-asks'").deny_asks);
         let edits = rules("[permissions]\nmode = 'accept-edits'");

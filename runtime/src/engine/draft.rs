@@ -117,10 +117,12 @@ impl Draft {
         let decided = catch_unwind(AssertUnwindSafe(|| state.decide(input, at, random)));
         let kinds =
             decided.map_err(|panic| Failure::Broken(panic_text(&*panic)))?.map_err(Failure::Refused)?;
+        // What was decided together is applied together: an answer by rule in between might close what the next event is about.
         let mut last = None;
         for kind in kinds {
-            last = Some(self.append(kind)?);
+            last = Some(self.append_one(kind, Fold::apply)?);
         }
+        self.refuse_by_rule()?;
         Ok(last)
     }
 
@@ -149,7 +151,10 @@ impl Draft {
     /// Answers what the run's rules refuse to ask a person. A flow that asks again each time goes on with its next event.
     fn refuse_by_rule(&mut self) -> Result<(), Failure> {
         for _ in 0..limits::REFUSALS_PER_EVENT {
-            let Some(answer) = self.fold.state.refused_by_rule() else { break };
+            let state = &self.fold.state;
+            let refused = catch_unwind(AssertUnwindSafe(|| state.refused_by_rule()));
+            let refused = refused.map_err(|panic| Failure::Broken(panic_text(&*panic)))?;
+            let Some(answer) = refused else { break };
             self.append_one(answer, Fold::apply)?;
         }
         Ok(())

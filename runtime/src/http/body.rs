@@ -25,7 +25,8 @@ pub(super) async fn json_up_to<T: DeserializeOwned>(request: Request, bytes_max:
     serde_json::from_slice(&bytes).map_err(|error| Fault::invalid(format!("the body does not fit: {error}")))
 }
 
-/// Refuses a list where an object is expected: its items would be taken for the fields, by their order.
+/// Refuses a list where an object is expected: its items would be taken for the fields, by their order. Only the body itself is looked
+/// at: a list inside it that stands for an object is still read by order.
 fn demand_object(bytes: &[u8]) -> Result<(), Fault> {
     match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'[') => Err(Fault::invalid("the body does not fit: an object is expected, not a list")),

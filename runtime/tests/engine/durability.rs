@@ -238,6 +238,26 @@ async fn shutting_down_keeps_what_was_taken_and_writes_no_event() {
     assert_eq!(world.kinds("r").await, ["started"]);
 }
 
+/// The timer that was due before the cancel comes with it: alone it would find no room.
+#[tokio::test]
+async fn a_run_that_is_behind_its_timers_can_be_cancelled_on_a_full_disk() {
+    let world = World::new().await;
+    let state = |name: &str, within: &str, late: &str| {
+        format!(
+            "state {name} {{ ask \"Well?\" to \"owner\" within {within} on approve, reject -> end \"said\" on timeout -> {late} }}"
+        )
+    };
+    let states = [state("First", "1h", "Second"), state("Second", "30d", "end \"late\"")].concat();
+    world.deploy(&format!("flow Remind() -> text version 1 {{ start First {states} }}")).await;
+    world.start("r", "Remind", json!({})).await;
+    world.store.fill_disk();
+    world.advance(2 * 3_600_000).await;
+    world.engine.cancel("r", "ann").await.unwrap();
+    assert_eq!(world.kinds("r").await, ["started", "timer_fired", "cancelled"]);
+    let world = world.crash().await;
+    assert_eq!(world.view("r").await.outcome.unwrap().kind, "cancelled");
+}
+
 #[tokio::test]
 async fn work_that_a_full_disk_kept_back_goes_on_when_there_is_room() {
     let world = World::new().await;

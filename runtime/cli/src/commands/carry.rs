@@ -1,14 +1,14 @@
 //! `outlast export`, `import`, `backup`, `du`: runs and stores carried about, and what they weigh.
 
 use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use outlast_runtime::host::Session;
 use serde_json::{Value, json};
 
 use super::Context;
 use crate::failure::{Exit, Failure};
+use crate::files;
 use crate::open::{self, Workers};
 use crate::out;
 
@@ -42,7 +42,7 @@ pub(crate) async fn export(context: Context<'_>, arguments: &ExportArguments) ->
     }
     match &arguments.out {
         Some(path) => {
-            whole(path, &text).map_err(|error| {
+            files::replace(path, &text).map_err(|error| {
                 Failure::new(Exit::Failed, format!("{} cannot be written: {error}", path.display()))
             })?;
             out::say(&format!("run {} is in {}", arguments.id, path.display()));
@@ -51,17 +51,6 @@ pub(crate) async fn export(context: Context<'_>, arguments: &ExportArguments) ->
     }
     open::close(session).await;
     Ok(Exit::Done)
-}
-
-/// Writes a file that is whole or not there.
-fn whole(path: &Path, text: &[u8]) -> std::io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".unfinished");
-    let unfinished = path.with_file_name(name);
-    let mut file = fs::File::create(&unfinished)?;
-    file.write_all(text)?;
-    file.sync_all()?;
-    fs::rename(&unfinished, path)
 }
 
 /// Arguments of `import`.

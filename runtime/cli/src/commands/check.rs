@@ -97,7 +97,7 @@ fn mend(path: &Path, file: &mut FlowFile) -> Result<Vec<Change>, Failure> {
         diagnostics
     });
     if fixed.text != file.text {
-        files::replace(path, &fixed.text)
+        files::replace(path, fixed.text.as_bytes())
             .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
         file.text = fixed.text;
     }

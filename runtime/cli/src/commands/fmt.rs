@@ -143,7 +143,7 @@ fn one(path: &Path, name: String, text: String, check: bool) -> Result<Report, F
         Outcome::AsItWas | Outcome::Differs if !check && is_stdin(path) => Some(formatted),
         Outcome::Differs if !check => {
             let cannot = |error| Failure::new(Exit::Failed, format!("cannot write {name}: {error}"));
-            files::replace(path, &formatted).map_err(cannot)?;
+            files::replace(path, formatted.as_bytes()).map_err(cannot)?;
             None
         }
         Outcome::AsItWas | Outcome::Differs | Outcome::Refused => None,

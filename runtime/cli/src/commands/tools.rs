@@ -74,7 +74,7 @@ async fn pull(context: Context<'_>, arguments: &PullArguments) -> Result<Exit, F
             .hint(format!("name one of: {}", known.join(", "))));
     }
     let path = &arguments.out;
-    let before = if path.exists() { files::read_text(path)? } else { String::new() };
+    let before = if files::is_there(path) { files::read_text(path)? } else { String::new() };
     let mut catalogue = match before.as_str() {
         "" => Catalogue::default(),
         text => Catalogue::parse(text).map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?,
@@ -94,7 +94,7 @@ async fn pull(context: Context<'_>, arguments: &PullArguments) -> Result<Exit, F
     let text = catalogue.text();
     let differs = !pulled.changes.is_empty() || (before.is_empty() && pulled.failed.is_empty());
     if differs && !arguments.check {
-        write(path, &text).map_err(|error| {
+        files::replace(path, text.as_bytes()).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
         })?;
     }
@@ -135,10 +135,6 @@ async fn ask(directory: &Path, asked: Vec<String>, catalogue: &mut Catalogue) ->
         }
     }
     Ok(pulled)
-}
-
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    if path.exists() { files::replace(path, text) } else { std::fs::write(path, text) }
 }
 
 fn show(context: Context<'_>, path: &Path, catalogue: &Catalogue, pulled: &Pulled) -> Result<(), Failure> {

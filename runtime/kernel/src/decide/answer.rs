@@ -3,6 +3,7 @@
 //! Invariant: an answer that names what was shown counts only if that is what the question shows now.
 
 use crate::Json;
+use crate::eval::policy::refusal;
 use crate::event::{Choice, EventKind};
 use crate::ids::OpId;
 use crate::input::Refusal;
@@ -28,6 +29,11 @@ impl State {
         let (op, ask) = self.question_of(question)?;
         if shown.is_some_and(|shown| shown != ask.shown) {
             return Err(Refusal::ShownDiffers { op, shown: ask.shown.clone() });
+        }
+        if given.choice != Choice::Reject
+            && let Some(note) = refusal(&self.program.machine, &self.core.config, &ask.show)
+        {
+            return Err(Refusal::Invalid { detail: format!("only a no fits: {note}") });
         }
         let role = role_of(op, ask, given, role)?;
         let invalid = |detail: &str| Err(Refusal::Invalid { detail: detail.to_owned() });

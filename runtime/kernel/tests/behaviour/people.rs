@@ -126,6 +126,10 @@ fn rules_that_deny_answer_in_place_of_a_person() {
     assert_eq!(answered(deny("shell(rm *)"), "shell").unwrap(), "denied by the rule shell(rm *)");
     assert_eq!(answered(deny("@once"), "shell").unwrap(), "denied by the rule @once");
     assert_eq!(answered(deny("@once"), "read"), None, "it needs no question");
+    let mut run = Run::start_with(agent(), json!({"task": "t"}), deny("shell"));
+    let call = json!({"id": "1", "name": "shell", "args": {"command": "ls"}});
+    run.done("model", json!({"type": "Tools", "calls": [call]}));
+    assert!(matches!(run.give(&Run::answer(Choice::Approve, "ann")), Err(Refusal::Invalid { .. })));
     let nobody = Config { deny_asks: true, ..Config::default() };
     assert!(answered(nobody, "shell").unwrap().contains("nobody is asked"));
 }

@@ -34,13 +34,19 @@ impl Shard {
     fn try_inputs(&mut self, run: &RunId, inputs: &[Input]) -> Result<(Option<Draft>, Seq), ApiError> {
         let now = self.ctx.clock.now();
         let stops = |input: &Input| matches!(input, Input::Cancel { .. } | Input::Terminate { .. });
-        if !inputs.iter().all(stops) {
+        let all_stop = inputs.iter().all(stops);
+        if !all_stop {
             self.refuse_if_full(now)?;
+            self.ready_for_input(run, now)?;
         }
-        self.ready_for_input(run, now)?;
         let random = self.ctx.random.number();
         let live = self.hydrate(run)?;
         let mut draft = Draft::new(&live.fold, now, random);
+        if all_stop && !breaks(Breakage::TakeLateInputFirst) {
+            // In one step with the stop, which alone may take the last room of a full disk.
+            let before = now.max(draft.fold.state.time());
+            self.append_due(&mut draft, run, before, now).map_err(|failure| self.failure(run, failure))?;
+        }
         let mut last = draft.fold.state.last();
         for input in inputs {
             match draft.input(input) {
@@ -84,12 +90,7 @@ impl Shard {
         }
         // Timers spread nothing.
         let mut draft = Draft::new(&live.fold, now, 0);
-        // What a worker of the last epoch may have in hand is not timed out before that worker had its chance to come back.
-        let dispatch = &self.ctx.dispatch;
-        let held = |op: OpId| dispatch.may_be_held(&WorkId { run: run.clone(), op }, now);
-        let waits = now < dispatch.adoption_until() && !breaks(Breakage::ExpireBeforeAdoption);
-        let must_wait = waits.then_some(&held as &dyn Fn(OpId) -> bool);
-        match draft.timers(before, must_wait) {
+        match self.append_due(&mut draft, run, before, now) {
             Ok(true) => {
                 self.keep(run, draft, Vec::new(), Vec::new());
                 Ok(true)
@@ -97,6 +98,21 @@ impl Shard {
             Ok(false) => Ok(false),
             Err(failure) => Err(self.failure(run, failure)),
         }
+    }
+
+    /// Appends to a draft the timers that are due before a moment. Tells whether there were any.
+    fn append_due(
+        &self,
+        draft: &mut Draft,
+        run: &RunId,
+        before: Millis,
+        now: Millis,
+    ) -> Result<bool, Failure> {
+        // What a worker of the last epoch may have in hand is not timed out before that worker had its chance to come back.
+        let dispatch = &self.ctx.dispatch;
+        let held = |op: OpId| dispatch.may_be_held(&WorkId { run: run.clone(), op }, now);
+        let waits = now < dispatch.adoption_until() && !breaks(Breakage::ExpireBeforeAdoption);
+        draft.timers(before, waits.then_some(&held as &dyn Fn(OpId) -> bool))
     }
 
     /// Looks at a run that had something due: timers, deadlines, retries.
