@@ -201,7 +201,6 @@ impl Thread {
     fn run(mut self) {
         while let Some(batch) = self.queue.next() {
             if let Err(why) = self.commit(batch) {
-                self.queue.failed.send_replace(Some(why.clone()));
                 let mut state = self.queue.lock();
                 state.closed = true;
                 let left: Vec<Work> = state.works.drain(..).collect();
@@ -256,6 +255,8 @@ impl Thread {
             }
             Err(error) => {
                 let why = error.to_string();
+                // Whoever is told that it failed finds the engine failed.
+                self.queue.failed.send_replace(Some(why.clone()));
                 tell_all(works, &Err(Refused::Failed(why.clone())));
                 Err(why)
             }

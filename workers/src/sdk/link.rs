@@ -91,6 +91,18 @@ impl Link {
         });
     }
 
+    /// Does something if a session still stands, and keeps it standing until that is done: what is begun in a session is in hand when the
+    /// next one is registered. Tells whether it was done.
+    pub(crate) fn lasting(&self, session: &str, act: impl FnOnce()) -> bool {
+        // While this is borrowed, nobody can say that the session is lost.
+        let now = self.session.borrow();
+        let stands = now.as_deref() == Some(session);
+        if stands {
+            act();
+        }
+        stands
+    }
+
     /// The time-out of a short call: several must fail before the lease is over.
     pub(crate) fn short(&self) -> Duration {
         Duration::from_millis(self.fence.lease_ms() / 6).clamp(CALL_TIMEOUT_MIN, CALL_TIMEOUT_MAX)
@@ -189,5 +201,24 @@ pub(crate) fn reaction(code: Code) -> Reaction {
         | Code::AlreadyDecided
         | Code::AlreadyEnding
         | Code::TooLarge => Reaction::GiveUp,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_a_session_that_is_gone_nothing_is_begun() {
+        let link = Link::new(Client::new("http://127.0.0.1:1", None).unwrap());
+        let mut begun = Vec::new();
+        assert!(!link.lasting("s1", || begun.push(0)), "there is none yet");
+        link.opened("s1");
+        assert!(link.lasting("s1", || begun.push(1)));
+        link.lost("s1");
+        assert!(!link.lasting("s1", || begun.push(2)), "lost");
+        link.opened("s2");
+        assert!(!link.lasting("s1", || begun.push(3)), "another one");
+        assert_eq!(begun, [1]);
     }
 }

@@ -119,8 +119,12 @@ impl Shared {
             match self.link.post::<Polled>(&session, "/v1/workers/poll", &poll, wait + CALL_SLACK).await {
                 Ok(polled) => {
                     backoff = Backoff::new();
-                    for task in polled.tasks {
-                        self.begin(task);
+                    // Of a session that is gone nothing is begun: these tasks were not listed to the next one, and are handed out again.
+                    let began = self.link.lasting(&session, || {
+                        polled.tasks.into_iter().for_each(|task| self.begin(task));
+                    });
+                    if !began {
+                        tracing::info!("tasks came in a session that is gone; they are left alone");
                     }
                 }
                 Err(Broken::Session) => {}
