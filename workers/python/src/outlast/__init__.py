@@ -13,9 +13,12 @@ A worker in ten lines::
 """
 
 from .activities import Activity, DeclaredError, Done, Failure, activity
-from .client import (
-    AsyncClient,
-    Client,
+from .async_client import AsyncClient
+from .client import Client
+from .context import Cancelled, Context, NoLongerWanted
+from .schemas import Approved, CannotTell, Happened, NotHappened, SchemaError, Verdict, schema
+from .transport import ApiError, Unreachable
+from .views import (
     Frame,
     InvalidFlow,
     Outcome,
@@ -28,9 +31,6 @@ from .client import (
     RunFailed,
     RunTerminated,
 )
-from .context import Cancelled, Context, NoLongerWanted
-from .schemas import Approved, CannotTell, Happened, NotHappened, SchemaError, Verdict, schema
-from .transport import ApiError, Unreachable
 from .worker import Worker, WorkerRefused
 
 __all__ = [

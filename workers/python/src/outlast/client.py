@@ -7,142 +7,38 @@ safe to repeat is repeated only if it was not sent.
 
 from __future__ import annotations
 
-import asyncio
-import json
-import threading
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from decimal import Decimal
 from pathlib import Path
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar
+from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from .forms import duration_text, parse_duration
-from .limits import CLIENT_PATIENCE_S, CLIENT_S, RECONNECT_S_MAX, RECONNECT_S_MIN, STREAM_SILENT_S, WAIT_S_MAX
+from .limits import CLIENT_PATIENCE_S, CLIENT_S, RECONNECT_S_MAX, RECONNECT_S_MIN, WAIT_S_MAX
 from .schemas import to_json
-from .transport import ApiError, Connection, Transport, Unreachable, _judge
+from .transport import ApiError, Transport, Unreachable
+from .views import (
+    Frame,
+    InvalidFlow,
+    Json,
+    Page,
+    Result,
+    Run,
+    RunCancelled,
+    RunFailed,
+    RunTerminated,
+    Status,
+    read_outcome,
+    read_run,
+    run_path,
+)
+from .watch import Watch
 
-__all__ = [
-    "AsyncClient", "Client", "Frame", "InvalidFlow", "Outcome", "Page", "Question", "Result", "Run", "RunCancelled", "RunEndedBadly",
-    "RunFailed", "RunTerminated",
-]  # fmt: skip
+__all__ = ["Client"]
 
-T = TypeVar("T")
-P = ParamSpec("P")
-Json = Any
-Status = Literal["running", "waiting", "blocked", "ended"]
 Wait = timedelta | str | float
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended."""
-
-    kind: Literal["done", "failed", "cancelled", "terminated"]
-    value: Json = None
-    error: Json = None
-
-
-@dataclass(frozen=True)
-class Question:
-    """An open question to a person."""
-
-    id: str
-    text: str
-    show: Json
-    shown: str
-    to: list[str]
-    editable: bool
-    opened_at: str
-    path: str
-    wanted: Json = None
-    due: str | None = None
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run as the server shows it; ``raw`` has all of it."""
-
-    id: str
-    flow: str
-    machine: str
-    status: Status
-    state: str
-    events: int
-    cost: Decimal
-    started_at: str
-    updated_at: str
-    profile: str
-    questions: list[Question] = field(default_factory=list)
-    unread: list[Json] = field(default_factory=list)
-    waiting_for: Json = None
-    outcome: Outcome | None = None
-    parent: Json = None
-    existing: bool = False
-    raw: Json = field(default=None, repr=False)
-
-
-@dataclass(frozen=True)
-class Result:
-    """Where a run stands, in short."""
-
-    id: str
-    status: Status
-    outcome: Outcome | None = None
-    waiting_for: Json = None
-
-
-@dataclass(frozen=True)
-class Page(Generic[T]):
-    """A part of a list; ``next`` is the cursor of the next one, ``None`` at the end."""
-
-    items: list[T]
-    next: str | None
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A frame of a run's stream. Partial output has no ``id``: it is never history."""
-
-    event: Literal["emit", "question", "answered", "state", "ended", "partial"]
-    data: Json
-    id: str | None = None
-
-
-class InvalidFlow(ApiError):
-    """The flows have faults; ``diagnostics`` has each with its place."""
-
-    @property
-    def diagnostics(self) -> Json:
-        return self.body.get("diagnostics")
-
-
-class RunEndedBadly(Exception):
-    """The run ended without a result."""
-
-    def __init__(self, run: str, outcome: Outcome) -> None:
-        super().__init__(f"{run}: {outcome.kind}" + (f": {outcome.error}" if outcome.error is not None else ""))
-        self.run = run
-        self.outcome = outcome
-
-
-class RunFailed(RunEndedBadly):
-    """The flow failed; ``error`` is its error."""
-
-    @property
-    def error(self) -> Json:
-        return self.outcome.error
-
-
-class RunCancelled(RunEndedBadly):
-    """The run was cancelled."""
-
-
-class RunTerminated(RunEndedBadly):
-    """The run was terminated."""
 
 
 class Client:
@@ -196,11 +92,11 @@ class Client:
         start |= {"flow": flow, "input": {} if input is None else to_json(input), "id": id or f"py-{uuid.uuid4().hex}"}
         if first := [{**message, "value": to_json(message.get("value"))} for message in messages]:
             start["messages"] = first
-        return _run(self._again("POST", "/v1/runs", start))
+        return read_run(self._again("POST", "/v1/runs", start))
 
     def show(self, run: str) -> Run:
         """Returns a run."""
-        return _run(self._again("GET", _path(run)))
+        return read_run(self._again("GET", run_path(run)))
 
     def list_runs(
         self,
@@ -214,7 +110,7 @@ class Client:
         """Returns a page of runs, newest first."""
         query = _query(status=status, flow=flow, profile=profile, cursor=cursor, limit=limit)
         page = self._again("GET", f"/v1/runs{query}")
-        return Page([_run(item) for item in page["items"]], page["next"])
+        return Page([read_run(item) for item in page["items"]], page["next"])
 
     def runs(self, *, status: Status | None = None, flow: str | None = None, profile: str | None = None) -> Iterator[Run]:
         """Gives all runs, page by page."""
@@ -232,9 +128,9 @@ class Client:
         while True:
             left = min(max(end - time.monotonic(), 0), WAIT_S_MAX)
             query = _query(wait=duration_text(timedelta(seconds=left)))
-            found = self._again("GET", f"{_path(run)}/result{query}", timeout=left + self._timeout)
+            found = self._again("GET", f"{run_path(run)}/result{query}", timeout=left + self._timeout)
             if found["status"] == "ended" or time.monotonic() >= end:
-                return Result(found["id"], found["status"], _outcome(found.get("outcome")), found.get("waiting_for"))
+                return Result(found["id"], found["status"], read_outcome(found.get("outcome")), found.get("waiting_for"))
 
     def wait(self, run: str, timeout: Wait | None = None) -> Json:
         """Waits for a run's end and returns its value; raises ``RunFailed``, ``RunCancelled``, ``RunTerminated``, or
@@ -264,7 +160,7 @@ class Client:
         message = {"type": type, "value": {} if value is None else to_json(value), "id": message_id or uuid.uuid4().hex}
         wait = "?wait=handled" if until == "handled" else ""
         timeout = WAIT_S_MAX * 2 if wait else self._timeout
-        return self._again("POST", f"{_path(run)}/messages{wait}", message, timeout=timeout)
+        return self._again("POST", f"{run_path(run)}/messages{wait}", message, timeout=timeout)
 
     def withdraw(self, run: str, message_id: str) -> int:
         """Pulls back a message that was not taken yet."""
@@ -314,20 +210,20 @@ class Client:
     ) -> Run:
         """Makes a run that shares this one's history up to an event; the parent stays as it is."""
         body = _some(at=at, children=children)
-        return _run(self._again("POST", f"{_path(run)}/fork", {"id": id or f"py-{uuid.uuid4().hex}", **body}))
+        return read_run(self._again("POST", f"{run_path(run)}/fork", {"id": id or f"py-{uuid.uuid4().hex}", **body}))
 
     def tree(self, run: str) -> list[Run]:
         """Lists the runs that share history with this one."""
-        return [_run(item) for item in self._again("GET", f"{_path(run)}/tree")["items"]]
+        return [read_run(item) for item in self._again("GET", f"{run_path(run)}/tree")["items"]]
 
     def way(self, run: str) -> list[str]:
         """Lists the states that a run went through."""
-        items: list[str] = self._again("GET", f"{_path(run)}/way")["items"]
+        items: list[str] = self._again("GET", f"{run_path(run)}/way")["items"]
         return items
 
     def events(self, run: str, *, after: int = 0, limit: int | None = None) -> Page[Json]:
         """Returns a page of a run's history, after an event."""
-        page = self._again("GET", f"{_path(run)}/events{_query(after=after, limit=limit)}")
+        page = self._again("GET", f"{run_path(run)}/events{_query(after=after, limit=limit)}")
         return Page(page["items"], page["next"])
 
     def history(self, run: str, *, after: int = 0) -> Iterator[Json]:
@@ -342,7 +238,7 @@ class Client:
     def watch(self, run: str, last: str | None = None, *, partials: bool = True) -> Iterator[Frame]:
         """Follows a run to its end: what was, and then what comes. A broken connection is opened again where it broke off, so frames
         with an id come without a gap and once each; ``last`` goes on after the frame with this id."""
-        yield from _Watch(self, run, last, partials)
+        yield from Watch(self, run, last, partials)
 
     def schedules(self) -> list[Json]:
         """Lists the schedules."""
@@ -385,7 +281,7 @@ class Client:
 
     def run_schedule_now(self, name: str) -> Run:
         """Starts a run of a schedule that is not due."""
-        return _run(self._once("POST", f"{_schedule(name)}/run-now"))
+        return read_run(self._once("POST", f"{_schedule(name)}/run-now"))
 
     def status(self) -> Json:
         """Returns what the server says of itself."""
@@ -399,7 +295,7 @@ class Client:
             return False
 
     def _act(self, run: str, what: str, body: Any) -> int:
-        accepted: int = self._once("POST", f"{_path(run)}/{what}", body)["accepted"]
+        accepted: int = self._once("POST", f"{run_path(run)}/{what}", body)["accepted"]
         return accepted
 
     def _again(self, method: str, path: str, body: Any = None, *, timeout: float | None = None) -> Any:
@@ -425,183 +321,6 @@ class Client:
             wait = min(wait * 2, RECONNECT_S_MAX)
 
 
-class _Watch:
-    """The stream of a run, opened again whenever it breaks; ``close`` may come from another thread."""
-
-    def __init__(self, client: Client, run: str, last: str | None, partials: bool) -> None:
-        self._client = client
-        self._run = run
-        self._last = last
-        self._partials = partials
-        self._connection: Connection | None = None
-        self._closed = False
-
-    def close(self) -> None:
-        self._closed = True
-        if self._connection is not None:
-            self._connection.abort()
-
-    def __iter__(self) -> Iterator[Frame]:
-        end, wait, fresh = time.monotonic() + self._client._patience, RECONNECT_S_MIN, self._last is None
-        while not self._closed:
-            try:
-                for frame in self._frames():
-                    end, wait = time.monotonic() + self._client._patience, RECONNECT_S_MIN
-                    # Where the run stands comes first whenever a stream is opened without a place; once is enough.
-                    if frame.id is not None:
-                        self._last = frame.id
-                    elif frame.event == "partial" and not self._partials:
-                        continue
-                    elif frame.event == "state" and not fresh:
-                        continue
-                    fresh = False
-                    yield frame
-                    if frame.event == "ended":
-                        return
-            except Unreachable:
-                if time.monotonic() + wait >= end:
-                    raise
-            except ApiError as error:
-                if error.status != 503 or time.monotonic() + wait >= end:
-                    raise
-            if self._closed or self._has_ended():
-                return
-            time.sleep(wait)
-            wait = min(wait * 2, RECONNECT_S_MAX)
-
-    def _has_ended(self) -> bool:
-        """Tells whether a stream that ended has nothing more to give: it was resumed after the frame that says so."""
-        if self._last is None:
-            return False
-        try:
-            run = self._client.show(self._run)
-        except (Unreachable, ApiError):
-            return False
-        number = int(self._last.rpartition("/")[2].partition(".")[0])
-        return run.status == "ended" and number >= run.events
-
-    def _frames(self) -> Iterator[Frame]:
-        headers = {"accept": "text/event-stream"}
-        if self._last is not None:
-            headers["last-event-id"] = self._last
-        self._connection = connection = self._client._transport.connection()
-        try:
-            path = f"{_path(self._run)}/stream"
-            response = connection.begin("GET", path, timeout=STREAM_SILENT_S, headers=headers)
-            try:
-                if response.status != 200:
-                    _judge(response, response.read())
-                yield from _events(iter(response.readline, b""))
-            except (OSError, ValueError, AttributeError) as error:
-                if isinstance(error, Unreachable):
-                    raise
-                raise Unreachable(f"the stream of {self._run} broke off: {error}", True) from None
-        finally:
-            connection.close()
-
-
-def _events(lines: Iterator[bytes]) -> Iterator[Frame]:
-    """Reads server-sent events; one that is cut off is dropped, and comes again."""
-    fields: dict[str, str] = {}
-    for line in lines:
-        text = line.decode("utf-8").rstrip("\r\n")
-        if text.startswith(":"):
-            continue
-        if text:
-            name, _, value = text.partition(":")
-            fields[name] = value.removeprefix(" ")
-        elif fields:
-            yield Frame(fields.get("event", "message"), json.loads(fields["data"]), fields.get("id"))  # type: ignore[arg-type]
-            fields = {}
-
-
-def _threaded(call: Callable[Concatenate[Client, P], T]) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
-    async def threaded(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.to_thread(call, self._client, *args, **kwargs)
-
-    threaded.__doc__ = call.__doc__
-    threaded.__name__ = call.__name__
-    return threaded
-
-
-class AsyncClient:
-    """``Client`` for ``asyncio``: the same calls, each in a thread (``asyncio.to_thread``), so at most as many at once as the
-    loop's default executor has threads."""
-
-    def __init__(
-        self,
-        address: str | None = None,
-        token: str | None = None,
-        *,
-        timeout: float = CLIENT_S,
-        patience: float = CLIENT_PATIENCE_S,
-    ) -> None:
-        self._client = Client(address, token, timeout=timeout, patience=patience)
-
-    deploy = _threaded(Client.deploy)
-    flows = _threaded(Client.flows)
-    start = _threaded(Client.start)
-    show = _threaded(Client.show)
-    list_runs = _threaded(Client.list_runs)
-    result = _threaded(Client.result)
-    wait = _threaded(Client.wait)
-    run = _threaded(Client.run)
-    send = _threaded(Client.send)
-    withdraw = _threaded(Client.withdraw)
-    answer = _threaded(Client.answer)
-    cancel = _threaded(Client.cancel)
-    terminate = _threaded(Client.terminate)
-    settle = _threaded(Client.settle)
-    release = _threaded(Client.release)
-    fork = _threaded(Client.fork)
-    tree = _threaded(Client.tree)
-    way = _threaded(Client.way)
-    events = _threaded(Client.events)
-    schedules = _threaded(Client.schedules)
-    schedule = _threaded(Client.schedule)
-    put_schedule = _threaded(Client.put_schedule)
-    remove_schedule = _threaded(Client.remove_schedule)
-    pause_schedule = _threaded(Client.pause_schedule)
-    resume_schedule = _threaded(Client.resume_schedule)
-    run_schedule_now = _threaded(Client.run_schedule_now)
-    status = _threaded(Client.status)
-    ready = _threaded(Client.ready)
-
-    async def watch(self, run: str, last: str | None = None, *, partials: bool = True) -> AsyncIterator[Frame]:
-        """As ``Client.watch``; a thread of its own reads the stream, and ends with the iteration."""
-        loop = asyncio.get_running_loop()
-        frames: asyncio.Queue[Frame | BaseException | None] = asyncio.Queue()
-        room = threading.Semaphore(64)
-        watch = _Watch(self._client, run, last, partials)
-
-        def put(what: Frame | BaseException | None) -> None:
-            try:
-                loop.call_soon_threadsafe(frames.put_nowait, what)
-            except RuntimeError:
-                # The loop has ended, and nobody reads any more.
-                watch.close()
-
-        def read() -> None:
-            try:
-                for frame in watch:
-                    room.acquire()
-                    put(frame)
-                put(None)
-            except BaseException as error:
-                put(error)
-
-        threading.Thread(target=read, name=f"outlast watch {run}", daemon=True).start()
-        try:
-            while (got := await frames.get()) is not None:
-                if isinstance(got, BaseException):
-                    raise got
-                room.release()
-                yield got
-        finally:
-            watch.close()
-            room.release()
-
-
 def _some(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -609,10 +328,6 @@ def _some(**fields: Any) -> dict[str, Any]:
 def _query(**fields: Any) -> str:
     some = _some(**fields)
     return f"?{urlencode(some)}" if some else ""
-
-
-def _path(run: str) -> str:
-    return f"/v1/runs/{quote(run, safe='')}"
 
 
 def _schedule(name: str) -> str:
@@ -623,29 +338,3 @@ def _seconds(wait: Wait) -> float:
     if isinstance(wait, str):
         wait = parse_duration(wait)
     return wait.total_seconds() if isinstance(wait, timedelta) else float(wait)
-
-
-def _outcome(view: Any) -> Outcome | None:
-    return None if view is None else Outcome(view["kind"], view.get("value"), view.get("error"))
-
-
-def _run(view: Any) -> Run:
-    questions = [
-        Question(
-            **{name: each[name] for name in ("id", "text", "show", "shown", "to", "editable", "opened_at", "path")},
-            wanted=each.get("for"),
-            due=each.get("due"),
-        )
-        for each in view.get("questions", ())
-    ]
-    return Run(
-        **{name: view[name] for name in ("id", "flow", "machine", "status", "state", "events", "started_at", "updated_at", "profile")},
-        cost=Decimal(view["cost"]),
-        questions=questions,
-        unread=view.get("unread", []),
-        waiting_for=view.get("waiting_for"),
-        outcome=_outcome(view.get("outcome")),
-        parent=view.get("parent"),
-        existing=view.get("existing", False),
-        raw=view,
-    )

@@ -143,7 +143,7 @@ class Connection:
         self._used = time.monotonic()
         if response.will_close:
             self.close()
-        return _judge(response, data)
+        return judge(response, data)
 
     def begin(
         self, method: str, path: str, body: Any = None, *, timeout: float, headers: dict[str, str] | None = None
@@ -200,7 +200,7 @@ class Connection:
             connection.close()
 
 
-def _judge(response: http.client.HTTPResponse, data: bytes) -> Any:
+def judge(response: http.client.HTTPResponse, data: bytes) -> Any:
     try:
         body = json.loads(data) if data.strip() else None
     except ValueError:
