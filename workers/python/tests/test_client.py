@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socketserver
 import threading
 import unittest
 
@@ -139,6 +140,72 @@ class Calls(WorldTest):
             return said
 
         self.assertEqual(asyncio.run(talk()), ["a", "approved"])
+
+    def test_the_loop_has_every_call(self) -> None:
+        calls, same = ({name for name in vars(kind) if name[0] != "_"} for kind in (Client, AsyncClient))
+        self.assertEqual(calls, same)
+
+        async def listed() -> tuple[list[str], list[int]]:
+            client = AsyncClient(self.world.address)
+            runs = [run.id async for run in client.runs(flow="Talk")]
+            return runs, [event["n"] async for event in client.history("t", after=0)]
+
+        self.client.start("Talk", id="t")
+        self.assertEqual(asyncio.run(listed()), (["t"], [event["n"] for event in self.client.history("t")]))
+
+
+class Broken(unittest.TestCase):
+    """What a real server does rarely: it answers with bytes that a test made up, one string for each connection."""
+
+    def serve(self, *answers: bytes, hold: bool = False) -> str:
+        left, ended = list(answers), threading.Event()
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                while self.rfile.readline().strip():
+                    pass
+                self.wfile.write(left.pop(0))
+                if hold:
+                    ended.wait(PATIENCE_S)
+
+        server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for close in (server.server_close, server.shutdown, ended.set):
+            self.addCleanup(close)
+        return f"http://127.0.0.1:{server.server_address[1]}"
+
+    def test_an_answer_that_is_cut_off_after_its_head_is_none(self) -> None:
+        address = self.serve(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n")
+        with self.assertRaisesRegex(Unreachable, "broke off"):
+            Client(address, patience=0).status()
+
+    def test_a_server_that_is_busy_for_longer_than_the_patience_is_not_waited_for(self) -> None:
+        body = b'{"error":{"code":"overloaded","message":"later"}}'
+        address = self.serve(b"HTTP/1.1 503 Busy\r\nretry-after: 600\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+        with self.assertRaises(ApiError):
+            Client(address, patience=30).status()
+
+    def test_a_stream_that_is_cut_off_within_a_chunk_goes_on(self) -> None:
+        head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+        frame = b'id: r/1.0\nevent: ended\ndata: {"kind":"done"}\n\n'
+        address = self.serve(head + b"%x\r\n" % len(frame) + frame[:30], head + b"%x\r\n" % len(frame) + frame + b"\r\n0\r\n\r\n")
+        self.assertEqual([(frame.id, frame.event) for frame in Client(address).watch("r")], [("r/1.0", "ended")])
+
+    def test_a_watch_that_is_left_with_much_unread_leaves_no_thread(self) -> None:
+        frames = b"".join(b'id: r/1.%d\nevent: emit\ndata: {"value":1}\n\n' % number for number in range(300))
+        address = self.serve(b"HTTP/1.1 200 OK\r\n\r\n" + frames, hold=True)
+
+        async def first() -> str | None:
+            watch = AsyncClient(address).watch("left")
+            frame = await watch.__anext__()
+            # Time for the thread to have read as far ahead as it may.
+            await asyncio.sleep(0.2)
+            await watch.aclose()  # type: ignore[attr-defined]
+            return frame.id
+
+        self.assertEqual(asyncio.run(first()), "r/1.0")
+        until("the end of its thread", lambda: not any(each.name == "outlast watch left" for each in threading.enumerate()))
 
 
 class Restarts(WorldTest):

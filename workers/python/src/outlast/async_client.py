@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from itertools import islice
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from .client import Client
@@ -27,6 +28,17 @@ def _threaded(call: Callable[Concatenate[Client, P], T]) -> Callable[Concatenate
     return threaded
 
 
+def _stepped(call: Callable[Concatenate[Client, P], Iterator[T]]) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]:
+    async def stepped(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        items = call(self._client, *args, **kwargs)
+        while got := await asyncio.to_thread(lambda: list(islice(items, 1))):
+            yield got[0]
+
+    stepped.__doc__ = call.__doc__
+    stepped.__name__ = call.__name__
+    return stepped
+
+
 class AsyncClient:
     """``Client`` for ``asyncio``: the same calls, each in a thread (``asyncio.to_thread``), so at most as many at once as the
     loop's default executor has threads."""
@@ -46,6 +58,7 @@ class AsyncClient:
     start = _threaded(Client.start)
     show = _threaded(Client.show)
     list_runs = _threaded(Client.list_runs)
+    runs = _stepped(Client.runs)
     result = _threaded(Client.result)
     wait = _threaded(Client.wait)
     run = _threaded(Client.run)
@@ -60,6 +73,7 @@ class AsyncClient:
     tree = _threaded(Client.tree)
     way = _threaded(Client.way)
     events = _threaded(Client.events)
+    history = _stepped(Client.history)
     schedules = _threaded(Client.schedules)
     schedule = _threaded(Client.schedule)
     put_schedule = _threaded(Client.put_schedule)

@@ -314,9 +314,9 @@ class Client:
                     raise
             except ApiError as error:
                 # 503 says that nothing was done; later it may be.
+                wait = max(wait, error.retry_after or 0)
                 if error.status != 503 or time.monotonic() + wait >= end:
                     raise
-                wait = max(wait, error.retry_after or 0)
             time.sleep(wait)
             wait = min(wait * 2, RECONNECT_S_MAX)
 

@@ -21,6 +21,10 @@ from .limits import ANSWER_BYTES_MAX, CLIENT_S, KEEP_ALIVE_S, SOCKET_PATH_BYTES_
 __all__ = ["ApiError", "Connection", "Transport", "Unreachable", "default_address"]
 
 
+BROKEN = (OSError, http.client.HTTPException, ValueError, AttributeError)
+"""What a connection that breaks shows as; ``ValueError`` and ``AttributeError`` if another thread closed its socket."""
+
+
 class Unreachable(OSError):
     """Nobody answered, or not in our words. ``sent`` tells whether the request may have arrived."""
 
@@ -134,12 +138,16 @@ class Connection:
         response = self.begin(method, path, body, timeout=timeout)
         try:
             data = response.read(ANSWER_BYTES_MAX + 1)
-        except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
+        except BROKEN as error:
             self.close()
             raise Unreachable(f"the answer broke off: {_text(error)}", True) from None
         if len(data) > ANSWER_BYTES_MAX:
             self.close()
             raise Unreachable("an answer without end", True)
+        if response.length:
+            # Cut off right after its head it would pass for an empty one.
+            self.close()
+            raise Unreachable("the answer broke off", True)
         self._used = time.monotonic()
         if response.will_close:
             self.close()
@@ -166,8 +174,7 @@ class Connection:
                 # A server that refuses a body may answer before it has read all of it; without an answer the next line fails.
                 pass
             return connection.getresponse()
-        except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
-            # A socket that another thread closed shows as ValueError or AttributeError.
+        except BROKEN as error:
             self.close()
             raise Unreachable(f"{self._transport.address} does not answer: {_text(error)}", sent) from None
 

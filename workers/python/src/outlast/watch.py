@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .limits import RECONNECT_S_MAX, RECONNECT_S_MIN, STREAM_SILENT_S
-from .transport import ApiError, Connection, Unreachable, judge
+from .transport import BROKEN, ApiError, Connection, Unreachable, judge
 from .views import Frame, run_path
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ class Watch:
         while not self._closed:
             try:
                 for frame in self._frames():
+                    if self._closed:
+                        return
                     end, wait = time.monotonic() + self._client._patience, RECONNECT_S_MIN
                     # Where the run stands comes first whenever a stream is opened without a place; once is enough.
                     if frame.id is not None:
@@ -81,11 +83,14 @@ class Watch:
         try:
             path = f"{run_path(self._run)}/stream"
             response = connection.begin("GET", path, timeout=STREAM_SILENT_S, headers=headers)
+            if self._closed:
+                # It came before there was a connection to end.
+                return
             try:
                 if response.status != 200:
                     judge(response, response.read())
                 yield from read_frames(iter(response.readline, b""))
-            except (OSError, ValueError, AttributeError) as error:
+            except BROKEN as error:
                 if isinstance(error, Unreachable):
                     raise
                 raise Unreachable(f"the stream of {self._run} broke off: {error}", True) from None
