@@ -76,7 +76,7 @@ _SCALARS: dict[Any, dict[str, Any]] = {
 _LISTS = (list, collections.abc.Sequence, collections.abc.Iterable)
 _MAPS = (dict, collections.abc.Mapping)
 _WRAPPERS = tuple(wrapper for name in ("Required", "NotRequired", "ReadOnly") if (wrapper := getattr(typing, name, None)) is not None)
-_MISSING: Any = object()
+MISSING: Any = object()
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class _Field:
     name: str
     hint: Any
     required: bool
-    default: Any = _MISSING
+    default: Any = MISSING
     # A field of a TypedDict that is left out stays out; elsewhere it becomes None.
     omits: bool = False
 
@@ -164,7 +164,7 @@ class _Writer:
         required = ["type"] if tag else []
         for field in fields:
             part = self.of(field.hint, f"{where}.{field.name}")
-            if field.default is not _MISSING:
+            if field.default is not MISSING:
                 part["default"] = encode(field.default, field.hint)
             properties[field.name] = part
             if field.required:
@@ -219,7 +219,7 @@ def decode_fields(value: Any, fields: list[_Field], where: str, tagged: bool = F
             given[field.name] = decode(value[field.name], field.hint, f"{where}.{field.name}")
         elif field.required:
             raise Mismatch(f"{where}.{field.name} is missing")
-        elif field.default is _MISSING and not field.omits:
+        elif field.default is MISSING and not field.omits:
             given[field.name] = None
     return given
 
@@ -276,7 +276,7 @@ def parameters(fields: dict[str, tuple[Any, Any]]) -> list[_Field]:
     made = []
     for name, (hint, default) in fields.items():
         required = default is MISSING and not _is_optional(hint)
-        made.append(_Field(name, hint, required, _MISSING if default is MISSING else default))
+        made.append(_Field(name, hint, required, default))
     return made
 
 
@@ -285,9 +285,6 @@ def object_schema(fields: list[_Field], where: str, description: str = "") -> di
     writer = _Writer()
     top = writer.record(fields, None, where)
     return writer.finish({"description": description, **top} if description else top)
-
-
-MISSING: Any = _MISSING
 
 
 def _plain(hint: Any) -> Any:
@@ -350,7 +347,7 @@ def _fields(hint: Any) -> list[_Field]:
         if default is dataclasses.MISSING and field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
         has_default = default is not dataclasses.MISSING
-        made.append(_Field(field.name, own, not has_default and not _is_optional(own), default if has_default else _MISSING))
+        made.append(_Field(field.name, own, not has_default and not _is_optional(own), default if has_default else MISSING))
     return made
 
 
@@ -369,7 +366,7 @@ def _scalar(value: Any, hint: Any, where: str) -> Any:
         return value if isinstance(value, int) and not isinstance(value, bool) else _misfit(where, "an integer", value)
     if hint is float:
         fits = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return float(value) if fits else _misfit(where, "a number", value)
+        return _named(float, value, where) if fits else _misfit(where, "a number", value)
     if not isinstance(value, str):
         _misfit(where, "text", value)
     read = {Decimal: parse_decimal, datetime: parse_time, timedelta: parse_duration, bytes: parse_bytes}.get(hint)
@@ -449,7 +446,7 @@ def _key(key: Any, where: str) -> str:
 def _named(call: Any, value: Any, where: str) -> Any:
     try:
         return call(value)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise Mismatch(f"{where}: {error}") from None
 
 
