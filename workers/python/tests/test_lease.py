@@ -7,15 +7,19 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from support import PATIENCE_S, SOURCE, until
 
-from outlast import Context, NoLongerWanted, Worker, WorkerRefused, activity
+from outlast import Context, Done, Failure, NoLongerWanted, Worker, WorkerRefused, activities, activity, isolated
+from outlast.desk import Desk, Hand
 
 Answer = tuple[int, Any]
 
@@ -66,8 +70,7 @@ class Runtime:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def task(self, activity: str, token: str = "t1", **more: Any) -> None:
-        named = {"token": token, "run": "r", "op": "1.0", "activity": activity, "attempt": 1, "key": "k", "effect": "once"}
-        self.tasks.append({**named, "input": {}, "heartbeat_ms": 10_000, **more})
+        self.tasks.append(task(activity, token, **more))
 
     def bodies(self, call: str) -> list[Any]:
         return [body for name, body in list(self.calls) if name == call]
@@ -98,6 +101,25 @@ class Runtime:
     def _control(self, body: Any) -> Answer:
         self.ended.wait(0.02)
         return 200, {"cancel": []}
+
+
+def task(activity: str, token: str = "t1", **more: Any) -> dict[str, Any]:
+    named = {"token": token, "run": "r", "op": "1.0", "activity": activity, "attempt": 1, "key": "k", "effect": "once"}
+    return {**named, "input": {}, "heartbeat_ms": 10_000, **more}
+
+
+@activity(isolated=True)
+def own_process() -> int:
+    return 7
+
+
+@dataclass
+class Even:
+    number: int
+
+    def __post_init__(self) -> None:
+        if self.number % 2:
+            raise ValueError("an even number is expected")
 
 
 def refusal(status: int, code: str) -> Answer:
@@ -237,6 +259,126 @@ class Protocol(unittest.TestCase):
         go.set()
         until("the report", lambda: runtime.reported() and worker._desk.unacknowledged() == 0)
         self.assertEqual([result["value"] for result in runtime.reported()], [1])
+
+    def test_a_task_whose_session_is_gone_is_not_begun(self) -> None:
+        """Whoever registered meanwhile did not name it, so the runtime gives it out again."""
+        begun: list[str] = []
+
+        @activity
+        def work(context: Context) -> None:
+            begun.append(context.task["token"])
+
+        runtime, worker = self.begin(work)
+        until("the session", lambda: worker.connected)
+        worker._take("the session before", [task("work", "t1")])
+        session = worker._link.current()
+        assert session is not None
+        worker._take(session, [task("work", "t2")])
+        until("the report", runtime.reported)
+        self.assertEqual((begun, [result["token"] for result in runtime.reported()]), (["t2"], ["t2"]))
+
+    def test_what_json_has_no_form_for_stops_nobody_else(self) -> None:
+        nan = float("nan")
+
+        @activity
+        def work(how: str, context: Context) -> Any:
+            if how == "handle":
+                context.save_handle({"at": nan})
+            if how == "percent":
+                context.percent(nan)
+            if how == "usage":
+                return Done(1, usage={"calls": nan})
+            if how == "cost":
+                raise Failure("Broken", cost="much")  # type: ignore[arg-type]
+            return "good"
+
+        @activity
+        def lazy() -> Iterable[int]:
+            return (1 // 0 for _ in "x")
+
+        runtime, worker = self.begin(work, lazy)
+        runtime.task("lazy", "value")
+        for how in ("handle", "percent", "usage", "cost", "well"):
+            runtime.task("work", how, input={"how": how}, effect="pure")
+        until("all reports", lambda: len(runtime.reported()) == 6 and worker._desk.unacknowledged() == 0)
+        ends = {result["token"]: result.get("value") or result["error"]["kind"] for result in runtime.reported()}
+        crashed, bad = dict.fromkeys(("handle", "percent"), "Crashed"), dict.fromkeys(("usage", "cost", "value"), "BadResult")
+        self.assertEqual(ends, {**crashed, **bad, "well": "good"})
+
+    def test_an_async_activity_that_exits_ends_alone(self) -> None:
+        @activity
+        async def leave() -> None:
+            sys.exit("enough")
+
+        @activity
+        async def stay() -> str:
+            return "here"
+
+        runtime, _ = self.begin(leave, stay)
+        runtime.task("leave", "t1", effect="pure")
+        runtime.task("stay", "t2")
+        until("both reports", lambda: len(runtime.reported()) == 2)
+        first, second = runtime.reported()
+        self.assertEqual((first["error"]["text"], second["value"]), ("SystemExit: enough", "here"))
+
+    def test_input_that_a_record_refuses_leaves_nothing_in_doubt(self) -> None:
+        @activity
+        def work(even: Even) -> int:
+            return even.number
+
+        runtime, _ = self.begin(work)
+        runtime.task("work", input={"even": {"number": 3}})
+        error = until("the report", runtime.reported)[0]["error"]
+        self.assertEqual((error["kind"], error["text"]), ("BadInput", "an even number is expected"))
+
+    def test_a_worker_that_is_refused_later_stops_what_it_has(self) -> None:
+        why: list[str | None] = []
+
+        @activity
+        def work(context: Context) -> None:
+            context.cancelled.wait(PATIENCE_S)
+            why.append(context.why)
+
+        runtime, worker = self.begin(work)
+        runtime.task("work")
+        until("the attempt", lambda: worker._desk.running())
+        runtime.answers["register"] = lambda _: refusal(403, "forbidden")
+        runtime.answers["progress"] = lambda _: refusal(404, "not_found")
+        runtime.answers["control"] = lambda _: refusal(404, "not_found")
+        self.assertTrue(worker._wake.wait(PATIENCE_S))
+        worker.close()
+        self.assertEqual(why, ["leaving"])
+
+    def test_an_attempt_of_its_own_process_can_be_stopped_after_its_end(self) -> None:
+        """Whoever stops it looks at the desk, and may come late."""
+        hand = Hand(task("own_process"), Desk(), False)
+        self.assertEqual(isolated.run(activities.of(own_process), hand).value, 7)
+        with mock.patch("os.kill") as kill, mock.patch("os.killpg") as kill_group:
+            hand.stop("timeout")
+            time.sleep(0.01)
+        self.assertFalse(kill.called or kill_group.called)
+
+    def test_a_report_has_no_more_bytes_than_are_taken(self) -> None:
+        desk = Desk()
+        for token in ("a", "b", "c"):
+            desk.finish(token, {"kind": "done", "value": "x" * 100})
+        with mock.patch("outlast.desk.REPORT_BYTES_MAX", 300):
+            self.assertEqual([entry.outcome["token"] for entry in desk.batch(64)], ["a", "b"])
+        with mock.patch("outlast.desk.REPORT_BYTES_MAX", 10):
+            self.assertEqual(len(desk.batch(64)), 1, "one at least")
+
+    def test_a_sign_that_is_given_while_another_is_sent_is_sent_too(self) -> None:
+        from outlast.context import Partial
+
+        partial = Partial()
+        partial.want_sign()
+        sign = partial.due("t", None, 1.0)
+        assert sign is not None
+        partial.want_sign()
+        partial.was_sent(sign, 1.0)
+        self.assertTrue(partial.is_dirty())
+        partial.was_sent(partial.due("t", None, 2.0) or {}, 2.0)
+        self.assertFalse(partial.is_dirty())
 
     def test_a_worker_that_is_refused_ends(self) -> None:
         @activity

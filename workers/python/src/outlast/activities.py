@@ -17,7 +17,6 @@ from typing import Any, Literal, TypeVar, overload
 from . import schemas
 from .context import Context
 from .forms import duration_text
-from .schemas import Mismatch
 
 __all__ = ["Activity", "DeclaredError", "Done", "Failure", "activity"]
 
@@ -135,8 +134,9 @@ class Activity:
         """Makes the function's arguments of a task's input; raises ``Failure`` of kind ``BadInput``."""
         try:
             arguments = schemas.decode_fields(given if given is not None else {}, self._parameters, "input")
-        except Mismatch as error:
-            raise Failure("BadInput", str(error)) from None
+        except Exception as error:
+            # A record's own checks count, too: the function was not called, so nothing happened.
+            raise Failure("BadInput", str(error) or type(error).__name__) from error
         if self._context is not None:
             arguments[self._context] = context
         return arguments

@@ -18,7 +18,6 @@ from .context import NoLongerWanted
 from .desk import Desk, Hand, bad_result
 from .forms import dump
 from .limits import RESULT_BYTES_MAX
-from .schemas import Mismatch
 
 log = logging.getLogger("outlast")
 
@@ -44,7 +43,11 @@ async def run_async(activity: Activity, hand: Hand, desk: Desk) -> None:
     loop = asyncio.get_running_loop()
 
     async def work() -> Any:
-        return await activity.function(**activity.arguments(hand.task.get("input"), hand.context))
+        try:
+            return await activity.function(**activity.arguments(hand.task.get("input"), hand.context))
+        except (SystemExit, KeyboardInterrupt) as error:
+            # These would end the loop, and with it every other attempt.
+            raise isolated.Raised(f"{type(error).__name__}: {error}") from error
 
     task = loop.create_task(work())
 
@@ -77,8 +80,9 @@ def end_of(hand: Hand, activity: Activity, call: Callable[[], Any]) -> dict[str,
     # It may have been asked to end and came to its end in spite of that: then this is the truth, and the runtime judges it.
     try:
         return _done(activity.result(value))
-    except (Mismatch, TypeError, ValueError, RecursionError) as error:
-        return bad_result(str(error))
+    except Exception as error:
+        # Whatever a value raises when it is read: an attempt without an end would keep its place for ever.
+        return bad_result(str(error) or type(error).__name__)
 
 
 def _broke_off(hand: Hand, activity: Activity, error: BaseException) -> dict[str, Any]:
@@ -101,19 +105,19 @@ def _done(done: Done) -> dict[str, Any]:
     if done.cost is not None:
         end["cost"] = format(done.cost, "f")
     if done.usage is not None:
+        dump(done.usage)
         end["usage"] = done.usage
     return end
 
 
 def _failed(failure: Failure) -> dict[str, Any]:
     try:
-        error = failure.to_json()
-        dump(error)
-    except (Mismatch, TypeError, ValueError) as odd:
-        return bad_result(f"the fields of {failure.kind} cannot be written as JSON: {odd}")
-    end: dict[str, Any] = {"kind": "failed", "error": error}
-    if failure.cost is not None:
-        end["cost"] = format(failure.cost, "f")
+        end: dict[str, Any] = {"kind": "failed", "error": failure.to_json()}
+        if failure.cost is not None:
+            end["cost"] = format(failure.cost, "f")
+        dump(end)
+    except Exception as odd:
+        return bad_result(f"{failure.kind} cannot be written as JSON: {odd}")
     return end
 
 

@@ -7,13 +7,14 @@ has said that the handle is durable.
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Protocol
 
-from .forms import parse_time
+from .forms import dump, parse_time
 from .limits import PROGRESS_BATCH_BYTES, PROGRESS_BYTES_MAX
 from .schemas import to_json
 
@@ -111,6 +112,8 @@ class Context:
 
     def percent(self, percent: float) -> None:
         """Says how far the attempt is, 0 to 100."""
+        if not math.isfinite(percent):
+            raise ValueError(f"a percentage is a number, not {percent}")
         self._voice.percent(float(percent))
 
     def heartbeat(self) -> None:
@@ -122,7 +125,10 @@ class Context:
 
         Raises ``NoLongerWanted`` if the runtime has closed the operation; end the attempt.
         """
-        self._voice.save_handle(to_json(handle, "handle"))
+        plain = to_json(handle, "handle")
+        # What JSON has no form for is told to whoever says it, not to the loop that sends it.
+        dump(plain)
+        self._voice.save_handle(plain)
 
     async def save_handle_async(self, handle: Any) -> None:
         """As ``save_handle``, for ``async`` activities."""
@@ -149,7 +155,8 @@ class Partial:
         self._sent_chars = 0
         self._taken_bytes = 0
         self._percent: float | None = None
-        self._sign_wanted = False
+        # Signs that were asked for, that are on their way, that the runtime has had.
+        self._wanted = self._going = self._given = 0
         self._last_sign: float | None = None
 
     def push(self, text: str) -> None:
@@ -166,11 +173,11 @@ class Partial:
         self._percent = percent
 
     def want_sign(self) -> None:
-        self._sign_wanted = True
+        self._wanted += 1
 
     def is_dirty(self) -> bool:
         """Tells whether something was said that is not sent."""
-        return bool(self._unsent) or self._percent is not None or self._sign_wanted
+        return bool(self._unsent) or self._percent is not None or self._wanted > self._given
 
     def is_full(self) -> bool:
         return self._unsent_bytes >= PROGRESS_BATCH_BYTES
@@ -184,6 +191,7 @@ class Partial:
         quiet = every is not None and (self._last_sign is None or now - self._last_sign >= every)
         if not quiet and not self.is_dirty():
             return None
+        self._going = self._wanted
         sign: dict[str, Any] = {"token": token}
         if self._unsent:
             sign["offset"] = self._sent_chars
@@ -200,5 +208,5 @@ class Partial:
         self._sent_chars += len(text)
         if self._percent == sign.get("percent"):
             self._percent = None
-        self._sign_wanted = False
+        self._given = self._going
         self._last_sign = now

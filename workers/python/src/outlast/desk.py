@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .context import Cancelled, Context, NoLongerWanted, Partial
-from .limits import REPORT_BATCH_MAX
+from .forms import dump
+from .limits import REPORT_BYTES_MAX
 
 log = logging.getLogger("outlast")
 
@@ -37,10 +38,9 @@ class Hand:
         self.partial = Partial()
         self.stopped = threading.Event()
         self.why: str | None = None
-        budget = task.get("budget_ms")
-        self.ends_at = None if budget is None else time.monotonic() + budget / 1000
         self._stopped_at = 0.0
         self.context = Context(task, self, self.stopped, lambda: self.why)
+        self.ends_at = self.context._ends_at
         self._desk = desk
         self._on_stop: list[Callable[[], None]] = []
         self._lock = threading.Lock()
@@ -104,7 +104,13 @@ class Hand:
 @dataclass(eq=False)
 class _Entry:
     outcome: dict[str, Any]
+    size: int
     told: Callable[[str], None] | None = None
+
+
+def _entry(token: str, word: dict[str, Any], told: Callable[[str], None] | None = None) -> _Entry:
+    outcome = {"token": token, **word}
+    return _Entry(outcome, len(dump(outcome)), told)
 
 
 class Desk:
@@ -147,13 +153,14 @@ class Desk:
     def finish(self, token: str, end: dict[str, Any]) -> None:
         """The attempt is over: its end waits to be acknowledged."""
         needless: list[_Entry] = []
+        ended = _entry(token, end)
         with self.changed:
             self._running.pop(token, None)
             if end["kind"] == "done":
                 # A handle of an attempt that has ended helps nobody, unless it was interrupted.
                 needless = [entry for entry in self._outbox if entry.outcome["token"] == token]
                 self._outbox = deque(entry for entry in self._outbox if entry not in needless)
-            self._push(token, end)
+            self._outbox.append(ended)
             self.changed.notify_all()
         for entry in needless:
             if entry.told is not None:
@@ -169,8 +176,9 @@ class Desk:
             answers.append(status)
             answered.set()
 
+        entry = _entry(hand.token, word, told)
         with self.changed:
-            self._push(hand.token, word, told)
+            self._outbox.append(entry)
             self.changed.notify_all()
         hand.when_stopped(answered.set)
         answered.wait()
@@ -192,9 +200,16 @@ class Desk:
             hand.stop(why)
 
     def batch(self, most: int) -> list[_Entry]:
-        """Returns the oldest unacknowledged words."""
+        """Returns the oldest unacknowledged words, as many as one report may hold."""
+        taken: list[_Entry] = []
         with self._lock:
-            return list(self._outbox)[: min(most, REPORT_BATCH_MAX)]
+            size = 0
+            for entry in self._outbox:
+                size += entry.size
+                if len(taken) == most or (taken and size > REPORT_BYTES_MAX):
+                    break
+                taken.append(entry)
+        return taken
 
     def acknowledged(self, sent: list[_Entry], receipts: list[dict[str, Any]]) -> bool:
         """Drops what was acknowledged; true if something is to be sent again."""
@@ -249,9 +264,6 @@ class Desk:
         """Wakes whoever waits here."""
         with self.changed:
             self.changed.notify_all()
-
-    def _push(self, token: str, word: dict[str, Any], told: Callable[[str], None] | None = None) -> None:
-        self._outbox.append(_Entry({"token": token, **word}, told))
 
     def _remove(self, entry: _Entry, status: str) -> None:
         with self.changed:

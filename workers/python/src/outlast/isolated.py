@@ -32,29 +32,49 @@ def run(activity: Activity, hand: Hand) -> Any:
     process = spawn.Process(target=_child, args=(theirs, activity.function, hand.task), name=f"outlast {activity.name}")
     process.start()
     theirs.close()
-    timers: list[threading.Timer] = []
-
-    def stop() -> None:
-        _signal(process.pid, signal.SIGTERM)
-        timer = threading.Timer(STOP_GRACE_S, _kill_group, [process.pid])
-        timer.daemon = True
-        timers.append(timer)
-        timer.start()
-
-    hand.when_stopped(stop)
+    assert process.pid is not None
+    leash = _Leash(process.pid)
+    hand.when_stopped(leash.stop)
     try:
         return _listen(ours, hand)
     except EOFError:
         process.join()
         raise Raised(f"the attempt's process ended with {process.exitcode}") from None
     finally:
-        for timer in timers:
-            timer.cancel()
         # Whatever the function left running goes with it.
-        _kill_group(process.pid)
+        leash.end()
         process.join()
-        process.close()
         ours.close()
+
+
+class _Leash:
+    """Stops a process, once it is asked to; after its end nothing is done, since its number may be another's by then."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._lock = threading.Lock()
+        self._over = False
+
+    def stop(self) -> None:
+        """Asks the process to end, and kills its group if it has not after a while."""
+        with self._lock:
+            if self._over:
+                return
+            _signal(self._pid, signal.SIGTERM)
+        timer = threading.Timer(STOP_GRACE_S, self._kill)
+        timer.daemon = True
+        timer.start()
+
+    def end(self) -> None:
+        """Kills what is left of the group; there is nothing to stop any more."""
+        self._kill()
+        with self._lock:
+            self._over = True
+
+    def _kill(self) -> None:
+        with self._lock:
+            if not self._over:
+                _kill_group(self._pid)
 
 
 def _listen(pipe: Connection, hand: Hand) -> Any:
@@ -161,19 +181,18 @@ def _child(pipe: Connection, function: Any, task: dict[str, Any]) -> None:
         voice.send("raised", f"{type(error).__name__}: {error}")
 
 
-def _signal(pid: int | None, number: int) -> None:
+def _signal(pid: int, number: int) -> None:
     try:
-        os.kill(pid or 0, number) if pid else None
+        os.kill(pid, number)
     except ProcessLookupError:
         # It has ended by itself.
         pass
 
 
-def _kill_group(pid: int | None) -> None:
+def _kill_group(pid: int) -> None:
     for kill in (os.killpg, os.kill):
         try:
-            if pid:
-                kill(pid, signal.SIGKILL)
+            kill(pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             # It is gone, or has not made its group yet; then the second call is the one that counts.
             pass

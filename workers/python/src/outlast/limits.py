@@ -20,6 +20,8 @@ ANSWER_BYTES_MAX = 256 << 20
 """Bytes of one answer: a poll's tasks carry whole conversations."""
 REPORT_BATCH_MAX = 64
 """Results in one report: enough to keep up, few enough that one bad one is found soon."""
+REPORT_BYTES_MAX = 64 << 20
+"""Bytes of one report: the runtime takes 70 MiB, and may hang up on more before it says so."""
 RESULT_BYTES_MAX = 16 << 20
 """Bytes of one result; what is larger should be a file."""
 PROGRESS_EVERY_S = 0.25

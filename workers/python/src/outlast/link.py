@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .limits import CALL_S_MAX, CALL_S_MIN, LEASE_MS_DEFAULT, RECONNECT_S_MAX, RECONNECT_S_MIN
@@ -123,6 +125,12 @@ class Link:
         with self._changed:
             self._session, self._proved = session, False
             self._changed.notify_all()
+
+    @contextmanager
+    def lasting(self, session: str) -> Iterator[bool]:
+        """Keeps a session from ending meanwhile; tells whether it had not ended before."""
+        with self._changed:
+            yield self._session == session
 
     def until_broken(self) -> bool:
         """Waits until there is no session, or the worker ends; tells whether the session was of any use."""

@@ -177,6 +177,9 @@ class Worker:
         self._leaving.set()
         desk.ring()
         if self._refused is not None:
+            # The lease runs out, and nobody takes what would be reported.
+            desk.stop_all("leaving")
+            self._until_idle(STOP_GRACE_S * 4)
             return
         busy = desk.running() + desk.unacknowledged() > 0
         self._say_leaving()
@@ -185,13 +188,16 @@ class Worker:
             self._poll_thread.join(STOP_GRACE_S)
         if not desk.until(lambda desk: desk.running() == 0, self.drain):
             desk.stop_all("leaving")
-            if not desk.until(lambda desk: desk.running() == 0, STOP_GRACE_S * 4):
-                log.error("%d attempts do not listen and end with the process", desk.running())
+            self._until_idle(STOP_GRACE_S * 4)
         if not desk.until(lambda desk: desk.unacknowledged() == 0, DELIVER_S_MAX):
             log.warning("left with %d results that were not acknowledged", desk.unacknowledged())
         elif busy:
             # With nothing in hand any more, the session ends, and no restart of the runtime waits for this worker.
             self._say_leaving()
+
+    def _until_idle(self, seconds: float) -> None:
+        if not self._desk.until(lambda desk: desk.running() == 0, seconds):
+            log.error("%d attempts do not listen and end with the process", self._desk.running())
 
     def _say_leaving(self) -> None:
         session = self._link.current()
@@ -259,8 +265,7 @@ class Worker:
                 backoff.wait()
                 continue
             backoff.reset()
-            for task in polled["tasks"]:
-                self._begin(task)
+            self._take(session, polled["tasks"])
 
     def _session_unless_leaving(self) -> str | None:
         while not self._leaving.is_set():
@@ -272,16 +277,25 @@ class Worker:
     def _long_wait(self) -> float:
         return min(LONG_POLL_S, self._link.fence.lease_ms / 3000)
 
-    def _begin(self, task: dict[str, Any]) -> None:
-        activity = self.activities.get(task["activity"])
-        hand = Hand(task, self._desk, activity is not None and activity.manual_heartbeat)
-        if not self._desk.begin(hand):
-            return
+    def _take(self, session: str, tasks: list[dict[str, Any]]) -> None:
+        """Begins tasks, unless their session is gone: registering again says, without naming them, that they never arrived."""
+        hands = [Hand(task, self._desk, self._is_manual(task["activity"])) for task in tasks]
+        with self._link.lasting(session) as lasts:
+            taken = [hand for hand in hands if lasts and self._desk.begin(hand)]
         self._desk.signs.set()
+        for hand in taken:
+            self._begin(hand)
+
+    def _is_manual(self, name: str) -> bool:
+        activity = self.activities.get(name)
+        return activity is not None and activity.manual_heartbeat
+
+    def _begin(self, hand: Hand) -> None:
+        activity = self.activities.get(hand.task["activity"])
         if activity is not None and activity.is_async and self._async is not None:
             self._async.begin(attempt.run_async(activity, hand, self._desk))
         else:
-            name = f"outlast {task['activity']} {task['op']}"
+            name = f"outlast {hand.task['activity']} {hand.task['op']}"
             threading.Thread(target=attempt.run, args=(activity, hand, self._desk), name=name, daemon=True).start()
 
     def _report(self) -> None:
