@@ -173,6 +173,9 @@ class Values(unittest.TestCase):
         ]:
             with self.subTest(hint=hint, value=value), self.assertRaisesRegex(Mismatch, message):
                 decode(value, hint)
+        for value, hint in (("0001-01-01T00:00:00+01:00", datetime), (10**400, float)):
+            with self.subTest(hint=hint), self.assertRaises(Mismatch):
+                decode(value, hint)
         with self.assertRaisesRegex(Mismatch, "needs a time zone"):
             encode(datetime(2027, 1, 1), datetime)
         with self.assertRaisesRegex(Mismatch, "an integer is expected"):
