@@ -40,6 +40,11 @@ fn workers_keep_the_protocol_against_a_runtime_that_misbehaves() {
 }
 
 #[test]
+fn a_server_that_is_away_is_borne_from_the_first_failure_on() {
+    suite("test_patience");
+}
+
+#[test]
 fn workers_serve_a_real_runtime() {
     suite("test_worker");
 }

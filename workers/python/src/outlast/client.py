@@ -16,7 +16,8 @@ from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from .forms import duration_text, parse_duration
-from .limits import CLIENT_PATIENCE_S, CLIENT_S, RECONNECT_S_MAX, RECONNECT_S_MIN, WAIT_S_MAX
+from .limits import CLIENT_PATIENCE_S, CLIENT_S, WAIT_S_MAX
+from .patience import Patience
 from .schemas import to_json
 from .transport import ApiError, Transport, Unreachable
 from .views import (
@@ -305,20 +306,18 @@ class Client:
         return self._call(method, path, body, self._timeout, False)
 
     def _call(self, method: str, path: str, body: Any, timeout: float, repeatable: bool) -> Any:
-        end, wait = time.monotonic() + self._patience, RECONNECT_S_MIN
+        patience = Patience(self._patience)
         while True:
             try:
                 return self._transport.call(method, path, body, timeout=timeout)
             except Unreachable as error:
-                if (error.sent and not repeatable) or time.monotonic() + wait >= end:
+                if (error.sent and not repeatable) or patience.is_over():
                     raise
             except ApiError as error:
                 # 503 says that nothing was done; later it may be.
-                wait = max(wait, error.retry_after or 0)
-                if error.status != 503 or time.monotonic() + wait >= end:
+                if error.status != 503 or patience.is_over(error.retry_after or 0):
                     raise
-            time.sleep(wait)
-            wait = min(wait * 2, RECONNECT_S_MAX)
+            patience.wait()
 
 
 def _some(**fields: Any) -> dict[str, Any]:

@@ -6,11 +6,11 @@ Leaves what is watched, and for how long a server may be away, to ``client``.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .limits import RECONNECT_S_MAX, RECONNECT_S_MIN, STREAM_SILENT_S
+from .limits import STREAM_SILENT_S
+from .patience import Patience
 from .transport import BROKEN, ApiError, Connection, Unreachable, judge
 from .views import Frame, run_path
 
@@ -28,6 +28,7 @@ class Watch:
         self._partials = partials
         self._connection: Connection | None = None
         self._closed = False
+        self._patience = Patience(client._patience)
 
     def close(self) -> None:
         self._closed = True
@@ -35,13 +36,12 @@ class Watch:
             self._connection.abort()
 
     def __iter__(self) -> Iterator[Frame]:
-        end, wait, fresh = time.monotonic() + self._client._patience, RECONNECT_S_MIN, self._last is None
+        fresh = self._last is None
         while not self._closed:
             try:
                 for frame in self._frames():
                     if self._closed:
                         return
-                    end, wait = time.monotonic() + self._client._patience, RECONNECT_S_MIN
                     # Where the run stands comes first whenever a stream is opened without a place; once is enough.
                     if frame.id is not None:
                         self._last = frame.id
@@ -54,15 +54,14 @@ class Watch:
                     if frame.event == "ended":
                         return
             except Unreachable:
-                if time.monotonic() + wait >= end:
+                if self._patience.is_over():
                     raise
             except ApiError as error:
-                if error.status != 503 or time.monotonic() + wait >= end:
+                if error.status != 503 or self._patience.is_over(error.retry_after or 0):
                     raise
             if self._closed or self._has_ended():
                 return
-            time.sleep(wait)
-            wait = min(wait * 2, RECONNECT_S_MAX)
+            self._patience.wait()
 
     def _has_ended(self) -> bool:
         """Tells whether a stream that ended has nothing more to give: it was resumed after the frame that says so."""
@@ -89,6 +88,7 @@ class Watch:
             try:
                 if response.status != 200:
                     judge(response, response.read())
+                self._patience.renew()
                 yield from read_frames(iter(response.readline, b""))
             except BROKEN as error:
                 if isinstance(error, Unreachable):
