@@ -13,6 +13,12 @@ impl Random {
         Random(seed)
     }
 
+    /// Starts from this seed, for one of several generators of a test.
+    #[must_use]
+    pub fn of(seed: u64) -> Random {
+        Random(seed)
+    }
+
     /// Returns the next number.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);

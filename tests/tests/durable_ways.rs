@@ -101,6 +101,12 @@ fn a_run_goes_on_with_the_version_that_it_was_migrated_to_and_others_with_their_
         assert_eq!(sent.code, Some(0), "{sent:?}");
         assert_eq!(world.outcome(run)["value"], value);
         assert_eq!(world.lines(&format!("{run}-{value}")).len(), 1);
+        // The same command as ever, with the file of today.
+        let input = json!({"name": run}).to_string();
+        let again = world.run(&["run", "flows/waiting_2.flow", "--id", run, "--input", &input]);
+        assert_eq!((again.code, again.stdout.contains(value)), (Some(0), true), "{again:?}");
+        let told = again.stderr.contains("keeps the version of Waiting that it was started with");
+        assert_eq!(told, run == "stays", "{again:?}");
     }
 }
 

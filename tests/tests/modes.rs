@@ -61,7 +61,7 @@ fn cut(world: &World, process: &mut Process) {
 }
 
 #[test]
-fn a_talk_that_is_killed_is_continued_as_a_batch_and_finished_over_http() {
+fn a_talk_that_is_killed_is_continued_as_a_batch_finished_over_http_and_forked_in_a_talk() {
     let world = World::with_examples();
     let mut chat = world.start(&["chat"]);
     chat.say("count the lines");
@@ -87,6 +87,16 @@ fn a_talk_that_is_killed_is_continued_as_a_batch_and_finished_over_http() {
     let text = end["outcome"]["value"]["text"].as_str().unwrap();
     assert!(text.starts_with("You asked: count the lines") && text.contains("ran a command"), "{text}");
     once_each(&world, &id);
+
+    // Back to before the answer, while the server goes on: the fork asks anew, and is told something else.
+    let events = world.json(&["events", &id, "--json"]);
+    let answer = events["items"].as_array().unwrap().iter().find(|event| event["kind"] == "answered").unwrap();
+    let point = format!("{id}@{}", answer["n"].as_u64().unwrap() - 1);
+    let mut fork = world.start(&["chat", "--fork", &point]);
+    fork.line("the question", |line| line.contains("Run shell?"));
+    fork.say("no");
+    fork.line("the refusal", |line| line.contains("The command was refused"));
+    assert_eq!(world.json(&["events", &id, "--json"]), events, "the run itself stays as it is");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_protocol::requests::{Permissions, Start};
+use outlast_protocol::run::RunView;
 use outlast_protocol::{ApiError, Code};
 use outlast_runtime::client::{ClientError, Started};
 use outlast_runtime::duration;
@@ -131,7 +132,13 @@ pub(crate) async fn start_chosen(
     let deployed = deploy_chosen(session, chosen).await?;
     (start.flow, start.machine, start.profile) = (deployed.flow, deployed.machine, deployed.profile);
     let started = session.call(async |client| client.start(&start).await).await;
-    started.map_err(|error| refused(error, start.id.as_deref()))
+    let started = started.map_err(|error| refused(error, start.id.as_deref()))?;
+    if started.existing && start.machine.as_ref().is_some_and(|machine| *machine != started.run.machine) {
+        let RunView { id, flow, .. } = &started.run;
+        let kept = format!("run {id} keeps the version of {flow} that it was started with");
+        out::say(&format!("{kept}; `outlast migrate` is what changes it"));
+    }
+    Ok(started)
 }
 
 /// Deploys a checked flow in the environment of this process; returns what its runs are started with.

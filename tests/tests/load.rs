@@ -1,0 +1,181 @@
+//! Two hundred clients at once, whose connections break at any byte, and a runtime that is killed again and again: what was accepted is found
+//! afterwards, once.
+//!
+//! `OUTLAST_LOAD_SECONDS` says for how long. Leaves single broken requests to `requests.rs`, and workers that die to `kills.rs`.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use outlast_tests::process::until;
+use outlast_tests::random::Random;
+use outlast_tests::socket::{Answer, request};
+use outlast_tests::world::World;
+use serde_json::{Value, json};
+
+const CLIENTS: u64 = 200;
+
+/// For how long the clients go on.
+fn duration() -> Duration {
+    let seconds = std::env::var("OUTLAST_LOAD_SECONDS").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(5))
+}
+
+/// Somebody with a run of their own.
+struct Client<'w> {
+    world: &'w World,
+    run: String,
+    random: Random,
+    /// The orders that were accepted and not refused by the clerk, in their order.
+    taken: Vec<String>,
+    /// The orders that the clerk refused.
+    refused: Vec<String>,
+    /// How many connections broke.
+    cuts: u64,
+}
+
+impl<'w> Client<'w> {
+    fn new(world: &'w World, number: u64, seed: u64) -> Client<'w> {
+        let random = Random::of(seed ^ (number << 32));
+        let (taken, refused) = (Vec::new(), Vec::new());
+        Client { world, run: format!("c{number}"), random, taken, refused, cuts: 0 }
+    }
+
+    /// Orders, one after the other, until it is told to stop.
+    fn go(&mut self, stop: &AtomicBool) {
+        let start = json!({"flow": "Collected", "id": self.run, "input": {}});
+        self.insist("/v1/runs", &start);
+        while !stop.load(Ordering::Relaxed) {
+            match self.random.below(12) {
+                0 => self.watch_and_leave(),
+                1 => self.babble(),
+                _ => self.order(),
+            }
+        }
+    }
+
+    fn order(&mut self) {
+        let id = format!("{}-{}", self.run, self.taken.len() + self.refused.len());
+        let asked = self.random.below(4) == 0;
+        let message = json!({"type": "Order", "id": id, "value": {"id": id, "asked": asked}});
+        self.insist(&format!("/v1/runs/{}/messages?wait=handled", self.run), &message);
+        if !asked {
+            return self.taken.push(id);
+        }
+        let says = if self.random.below(3) == 0 { "reject" } else { "approve" };
+        let question = self.question();
+        let answer = json!({"question": question["id"], "shown": question["shown"], "choice": says});
+        self.insist(&format!("/v1/runs/{}/answers", self.run), &answer);
+        if says == "reject" { self.refused.push(id) } else { self.taken.push(id) }
+    }
+
+    /// The question about the order that was handled last.
+    fn question(&self) -> Value {
+        let path = format!("/v1/runs/{}", self.run);
+        let mut found = Value::Null;
+        until("the question", || {
+            let run = request(&self.world.socket(), "GET", &path, &[], b"").ok().filter(|run| run.status == 200);
+            found = run.map(|run| run.body["questions"][0].clone()).unwrap_or_default();
+            found.is_object()
+        });
+        found
+    }
+
+    /// Sends the same request until it is accepted; before, now and then, once or twice over a connection that breaks.
+    fn insist(&mut self, path: &str, body: &Value) {
+        while self.random.below(3) == 0 {
+            self.send_and_leave(path, body);
+        }
+        let mut answer = None;
+        until(path, || {
+            answer = self.world.try_post(path, body).ok().filter(|answer| !is_worth_repeating(answer));
+            answer.is_some()
+        });
+        let answer = answer.unwrap();
+        // An answer that got lost had been taken.
+        let decided = answer.status == 409 && answer.body["error"]["code"] == "already_decided";
+        assert!((200..300).contains(&answer.status) || decided, "{path} {body}: {answer:?}");
+    }
+
+    /// Sends a request, or a part of it, and does not stay for the answer.
+    fn send_and_leave(&mut self, path: &str, body: &Value) {
+        self.cuts += 1;
+        let body = body.to_string();
+        let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n");
+        let whole = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+        // One in two is whole.
+        let length = (self.random.below(2 * whole.len() as u64) as usize).min(whole.len());
+        if let Ok(mut stream) = UnixStream::connect(self.world.socket()) {
+            let _gone = stream.write_all(&whole.as_bytes()[..length]);
+        }
+    }
+
+    fn watch_and_leave(&mut self) {
+        self.cuts += 1;
+        if let Ok(mut stream) = UnixStream::connect(self.world.socket()) {
+            let head = format!("GET /v1/runs/{}/stream HTTP/1.1\r\nhost: localhost\r\n\r\n", self.run);
+            let _gone = stream.write_all(head.as_bytes());
+        }
+    }
+
+    fn babble(&mut self) {
+        if let Ok(mut stream) = UnixStream::connect(self.world.socket()) {
+            let _gone = stream.write_all(&self.random.number().to_be_bytes());
+        }
+    }
+
+    /// Ends the run and compares what it has taken with what was accepted.
+    fn settle(&mut self) {
+        let closed = json!({"type": "closed", "id": format!("{}-closed", self.run)});
+        self.insist(&format!("/v1/runs/{}/messages", self.run), &closed);
+        let outcome = self.world.outcome(&self.run);
+        assert_eq!(outcome["kind"], "done", "{}: {outcome}", self.run);
+        assert_eq!(outcome["value"]["orders"], json!(self.taken), "{}", self.run);
+        assert_eq!(outcome["value"]["refused"], json!(self.refused), "{}", self.run);
+    }
+}
+
+/// Tells whether a server that was too busy, or on its way up or down, said so.
+fn is_worth_repeating(answer: &Answer) -> bool {
+    matches!(answer.status, 429 | 503)
+}
+
+#[test]
+fn what_was_accepted_is_found_once_whatever_breaks() {
+    let mut random = Random::from_environment(6);
+    let world = World::with_flows();
+    let mut server = world.host(&["--no-workers", "flows/collected.flow"]);
+    let _workers = [world.worker("one", 32), world.worker("two", 32)];
+    let seed = random.number();
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|number| Client::new(&world, number, seed)).collect();
+    let stop = AtomicBool::new(false);
+    let mut kills = 0;
+    std::thread::scope(|scope| {
+        for client in &mut clients {
+            scope.spawn(|| client.go(&stop));
+        }
+        let end = Instant::now() + duration();
+        while Instant::now() < end {
+            server.work_for(Duration::from_millis(300 + random.below(1_500)));
+            server.murder();
+            kills += 1;
+            server = world.host(&["--no-workers"]);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    clients.iter_mut().for_each(Client::settle);
+    let taken: usize = clients.iter().map(|client| client.taken.len()).sum();
+    let cuts: u64 = clients.iter().map(|client| client.cuts).sum();
+    println!("{taken} orders, {cuts} broken connections, {kills} kills");
+    let ledger = world.ledger();
+    let keys: BTreeSet<&str> = ledger.iter().map(|line| line.key.as_str()).collect();
+    assert_eq!((ledger.len(), keys.len()), (taken, taken), "each order that was taken left its one line");
+    let names: BTreeSet<&str> = ledger.iter().map(|line| line.name.as_str()).collect();
+    let expected: BTreeSet<&str> = clients.iter().flat_map(|client| &client.taken).map(String::as_str).collect();
+    assert_eq!(names, expected);
+    drop(server);
+}
