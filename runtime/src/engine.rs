@@ -9,6 +9,7 @@ mod committer;
 mod context;
 mod core;
 mod deploy;
+mod desk;
 mod dispatch;
 mod draft;
 mod errors;
@@ -56,10 +57,11 @@ use adoption::Adoption;
 use committer::Committer;
 use context::{Context, Post, Random, Shards};
 use core::Core;
+use desk::Desks;
 use dispatch::Dispatch;
 use flows::Flows;
 use message::Message;
-use quarantine::{Desk, Quarantine};
+use quarantine::Quarantine;
 use schedules::Schedules;
 use shard::Shard;
 
@@ -104,13 +106,15 @@ impl Engine {
         let random = Arc::new(Random::new(options.seed));
         let mut opening = opening::read_aside(Arc::clone(&store), Arc::clone(&random)).await?;
         let shards = options.shards.max(1);
-        let (desks, crashes) = Desk::all(options.desk.as_deref(), shards);
-        let (quarantine, put) = Quarantine::open(&*store, &crashes)?;
-        opening.puts.extend(put);
+        let desks = Desks::read(options.desk.as_deref());
+        let (quarantine, puts) = Quarantine::open(&*store, desks.crashes())?;
+        opening.puts.extend(puts);
         let opened_at = opening::set_clock(&options, opening.newest)?;
         let (committer, thread) = Committer::start(Arc::clone(&store))
             .map_err(|e| ApiError::new(Code::Internal, format!("no thread for the committer: {e}")))?;
         let owed = opening::keep(&committer, &opening).await?;
+        let is_kept = owed.is_empty();
+        let desks = desks.lay_out(shards, |run| is_kept && quarantine.holds(run));
         let adoption = Adoption::new(opening.sessions.clone(), opened_at.plus(options.adopt_within_ms));
         let (post, letters) = Post::new();
         let ctx = Arc::new(Context {

@@ -270,8 +270,8 @@ pub const SCHEDULE_ASKS: usize = 64;
 /// Workers given up that a supervisor may have yet to hear of: more than it keeps.
 pub const GIVEN_UP_KEPT: usize = 256;
 
-/// Processes that end in a row while they work on one run, before it is left alone.
+/// Processes that end while they work on one run, without a durable step of it between them, before it is left alone.
 pub const CRASHES_MAX: u32 = 3;
 
-/// Bytes of a shard's place in the file that says what it works on: a count and a run id.
+/// Bytes of a place in the file that says what shards work on: a count, a run id and a word.
 pub const DESK_BYTES: usize = 160;

@@ -100,13 +100,29 @@ impl Core {
         }
     }
 
+    /// Makes a put durable, and one of the same key that may be owed never.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub(crate) async fn put_instead(&self, put: Put) -> Result<(), Refused> {
+        let (done, result) = oneshot::channel();
+        {
+            let mut owed = self.owed();
+            owed.retain(|owed| (owed.table, &owed.key) != (put.table, &put.key));
+            self.ctx.committer.queue(Work::Puts { puts: vec![put], done });
+        }
+        result.await.unwrap_or_else(|_| Err(Refused::Failed("the committer is gone".into())))
+    }
+
     fn owed(&self) -> MutexGuard<'_, Vec<Put>> {
         self.owed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn queue_record(&self, worker: &str, value: Option<Vec<u8>>) -> oneshot::Receiver<Result<(), Refused>> {
         let (done, result) = oneshot::channel();
-        let mut puts = self.owed().clone();
+        // Under one lock with its queueing: nothing that is owed may come after what was put in its place.
+        let owed = self.owed();
+        let mut puts = owed.clone();
         puts.push(Put { table: Table::Session, key: worker.as_bytes().to_vec(), value });
         self.ctx.committer.queue(Work::Puts { puts, done });
         result
@@ -131,7 +147,12 @@ impl Core {
             self.ctx.dispatch.offer(work, lane, false);
         }
         for (work, attempt) in freed.void {
-            self.tell(&work.run.clone(), Message::Void(work, attempt)).await;
+            let message = if self.ctx.quarantine.doubts(&work.run) {
+                Message::Lost(work.clone(), attempt, LostWhy::Restart)
+            } else {
+                Message::Void(work.clone(), attempt)
+            };
+            self.tell(&work.run, message).await;
         }
         for (work, attempt) in freed.lost {
             self.tell(&work.run.clone(), Message::Lost(work, attempt, LostWhy::Restart)).await;

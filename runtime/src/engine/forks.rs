@@ -127,7 +127,7 @@ fn prepare(
         Some(at) => at,
         None => newest_fit(ctx, parent, newest.seq)?,
     };
-    let (prefix, _) = fold_until(&*ctx.store, &ctx.flows, parent, at)?;
+    let (prefix, _) = fold_until(ctx, parent, at)?;
     if prefix.state.outcome().is_some() {
         let message = format!("run {parent} has ended with event {at}: a fork there would have ended too");
         return Err(ApiError::new(Code::Invalid, message)
@@ -142,12 +142,12 @@ fn prepare(
 
 /// Finds the newest event at which the run goes on and no `once` operation is open.
 fn newest_fit(ctx: &Context, run: &RunId, newest: Seq) -> Result<Seq, ApiError> {
-    let (fold, _) = fold_until(&*ctx.store, &ctx.flows, run, newest)?;
+    let (fold, _) = fold_until(ctx, run, newest)?;
     if fits(&fold.state) {
         return Ok(newest);
     }
     let mut found = None;
-    each_after(&*ctx.store, &ctx.flows, run, (Seq(0), newest), &mut |told| {
+    each_after(ctx, run, (Seq(0), newest), &mut |told| {
         if fits(told.state) {
             found = Some(told.event.n);
         }

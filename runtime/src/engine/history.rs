@@ -1,7 +1,8 @@
 //! A run's history, folded from the store: from its newest snapshot that helps, or from the first event.
 //!
-//! Leaves steps in the making to `draft`. Invariant: the events of a fork's prefix are folded as the runs to which they belong, because
-//! what a fork draws at random depends on them; what is shown of them belongs to the run that is read.
+//! Leaves steps in the making to `draft`. Invariants: the events of a fork's prefix are folded as the runs to which they belong, because
+//! what a fork draws at random depends on them; what is shown of them belongs to the run that is read. A run that is quarantined is not
+//! folded, whoever asks: that may be what ends the process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,9 +17,9 @@ use outlast_protocol::{ApiError, Code};
 use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Segment, Store, StoreError};
 
+use super::context::Context;
 use super::draft::panic_text;
 use super::errors;
-use super::flows::Flows;
 use super::frames::Fold;
 use crate::limits;
 
@@ -37,14 +38,9 @@ pub(crate) type Visit<'a> = dyn FnMut(Told<'_>) -> bool + 'a;
 /// Folds a run's history up to an event. Returns how many events were folded for it, too.
 ///
 /// # Errors
-/// [`Code::Internal`] if it cannot be read, or does not fit its machine.
-pub(crate) fn fold_until(
-    store: &dyn Store,
-    flows: &Flows,
-    run: &RunId,
-    until: Seq,
-) -> Result<(Fold, usize), ApiError> {
-    let mut walk = Walk::begin(store, flows, run)?;
+/// [`Code::Internal`] if it cannot be read, does not fit its machine, or is quarantined.
+pub(crate) fn fold_until(ctx: &Context, run: &RunId, until: Seq) -> Result<(Fold, usize), ApiError> {
+    let mut walk = Walk::begin(ctx, run)?;
     walk.begin_with_snapshot(until)?;
     walk.on(until, &mut |_| true)?;
     let folded = walk.folded;
@@ -56,22 +52,40 @@ pub(crate) fn fold_until(
 /// # Errors
 /// As [`fold_until`].
 pub(crate) fn each_after(
-    store: &dyn Store,
-    flows: &Flows,
+    ctx: &Context,
     run: &RunId,
     (after, until): (Seq, Seq),
     visit: &mut Visit<'_>,
 ) -> Result<(), ApiError> {
-    let mut walk = Walk::begin(store, flows, run)?;
+    let mut walk = Walk::begin(ctx, run)?;
     walk.begin_with_snapshot(after)?;
     walk.on(after, &mut |_| true)?;
     walk.on(until, visit)
 }
 
+/// Reads events after one, up to another, as they are stored: what they did is not known without folding them.
+///
+/// # Errors
+/// [`Code::Internal`] if they cannot be read.
+pub(crate) fn stored(
+    store: &dyn Store,
+    run: &RunId,
+    (mut after, until): (Seq, Seq),
+) -> Result<Vec<Event>, ApiError> {
+    let mut all = Vec::new();
+    while after < until {
+        let page =
+            usize::try_from(until.0 - after.0).unwrap_or(limits::HISTORY_PAGE).min(limits::HISTORY_PAGE);
+        let events = store.history(run, after, page).map_err(|e| errors::store(&e).of_run(run))?;
+        after = events.last().map_or(until, |event| event.n);
+        all.extend(events);
+    }
+    Ok(all)
+}
+
 /// A history on the way from its beginning to its end.
 struct Walk<'a> {
-    store: &'a dyn Store,
-    flows: &'a Flows,
+    ctx: &'a Context,
     run: &'a RunId,
     lineage: Vec<Segment>,
     fold: Option<Fold>,
@@ -79,16 +93,17 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn begin(store: &'a dyn Store, flows: &'a Flows, run: &'a RunId) -> Result<Walk<'a>, ApiError> {
-        let lineage = store.lineage(run).map_err(|e| errors::store(&e).of_run(run))?;
-        Ok(Walk { store, flows, run, lineage, fold: None, folded: 0 })
+    fn begin(ctx: &'a Context, run: &'a RunId) -> Result<Walk<'a>, ApiError> {
+        ctx.quarantine.refuse(run)?;
+        let lineage = ctx.store.lineage(run).map_err(|e| errors::store(&e).of_run(run))?;
+        Ok(Walk { ctx, run, lineage, fold: None, folded: 0 })
     }
 
     /// Begins with the newest snapshot that is not after an event: the run's own, or one of those whose history it shares.
     fn begin_with_snapshot(&mut self, until: Seq) -> Result<(), ApiError> {
         let ancestors = self.lineage.iter().rev().map(|segment| (&segment.run, segment.to.min(until)));
         for (of, newest) in std::iter::once((self.run, until)).chain(ancestors) {
-            let snapshot = self.store.snapshot(of).map_err(|e| self.unreadable(&e))?;
+            let snapshot = self.ctx.store.snapshot(of).map_err(|e| self.unreadable(&e))?;
             let Some((_, bytes)) = snapshot.filter(|(after, _)| *after <= newest) else { continue };
             // A snapshot only saves time: one that cannot be used is as good as none.
             match self.restore(&bytes) {
@@ -104,7 +119,7 @@ impl<'a> Walk<'a> {
 
     fn restore(&self, bytes: &[u8]) -> Result<State, String> {
         let snapshot: Snapshot = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
-        let machine = self.flows.machine(snapshot.machine()).map_err(|e| e.message)?;
+        let machine = self.ctx.flows.machine(snapshot.machine()).map_err(|e| e.message)?;
         State::restore(machine, snapshot).map_err(|e| e.to_string())
     }
 
@@ -117,7 +132,7 @@ impl<'a> Walk<'a> {
             }
             let page = (until.0 - after.0).min(limits::HISTORY_PAGE as u64);
             let page = usize::try_from(page).unwrap_or(limits::HISTORY_PAGE);
-            let events = self.store.history(self.run, after, page).map_err(|e| self.unreadable(&e))?;
+            let events = self.ctx.store.history(self.run, after, page).map_err(|e| self.unreadable(&e))?;
             if events.is_empty() {
                 let why = format!("its history ends at event {after}, its head is {until}");
                 return Err(broken(self.run, &why));
@@ -145,7 +160,7 @@ impl<'a> Walk<'a> {
     fn apply(&mut self, event: &Event) -> Result<(Effects, Vec<Frame>), ApiError> {
         let owner = self.lineage.iter().find(|segment| event.n <= segment.to).map(|segment| &segment.run);
         let owner = owner.unwrap_or(self.run);
-        let machine = |hash: &str| self.flows.machine(hash);
+        let machine = |hash: &str| self.ctx.flows.machine(hash);
         let (fold, effects, frames) = apply(self.fold.take(), self.run, owner, event, &machine)?;
         self.fold = Some(fold);
         Ok((effects, frames))

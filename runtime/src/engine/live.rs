@@ -11,12 +11,12 @@ use outlast_kernel::ids::{Attempt, Millis, OpId, RunId};
 use outlast_kernel::operation::{ActivityOp, Operation, OperationKind, Phase};
 use outlast_protocol::ApiError;
 use outlast_store::breakage::{Breakage, breaks};
-use outlast_store::{Head, Index, Origin, Store};
+use outlast_store::{Head, Index, Origin};
 
 use super::committer::HeadCell;
+use super::context::Context;
 use super::dispatch::{Lane, WorkId};
 use super::errors;
-use super::flows::Flows;
 use super::frames::Fold;
 use super::history::{broken, fold_until};
 use super::message::Consequence;
@@ -112,13 +112,14 @@ impl Live {
     /// Reads a run from the store: its newest snapshot and the events after it, or all of them. None if there is no such run.
     ///
     /// # Errors
-    /// [`outlast_protocol::Code::Internal`] if it cannot be read, or its history does not fit its machine.
-    pub(crate) fn read(store: &dyn Store, flows: &Flows, run: &RunId) -> Result<Option<Live>, ApiError> {
+    /// [`outlast_protocol::Code::Internal`] if it cannot be read, its history does not fit its machine, or it is quarantined.
+    pub(crate) fn read(ctx: &Context, run: &RunId) -> Result<Option<Live>, ApiError> {
+        let store = &*ctx.store;
         let read = |e| errors::store(&e).of_run(run);
         let Some((head, index)) = store.head(run).map_err(read)? else { return Ok(None) };
         let summary = store.summary(run).map_err(read)?;
         let summary = summary.ok_or_else(|| broken(run, "it has no summary"))?;
-        let (fold, events) = fold_until(store, flows, run, head.seq)?;
+        let (fold, events) = fold_until(ctx, run, head.seq)?;
         let mut live = Live::new(fold, Facts::of(summary));
         live.head = Arc::new(Mutex::new(head));
         live.index = index;

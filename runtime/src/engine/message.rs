@@ -43,7 +43,7 @@ pub(crate) enum Message {
     /// Take a worker's report.
     Report(Box<Reported>, Reply<ReceiptStatus>),
     /// Judge a token that a worker lists: does its task stay with it?
-    Adopt(Claim, String, Taker, Reply<bool>),
+    Adopt(Claim, String, Taker, Reply<Listed>),
     /// An attempt will never answer.
     Lost(WorkId, Attempt, LostWhy),
     /// A begun attempt never reached its worker.
@@ -56,6 +56,8 @@ pub(crate) enum Message {
     Undelivered(WorkId),
     /// Put a run back to work after a restart.
     Recover(RunId, Reply<()>),
+    /// Put a run back to work that was quarantined.
+    Release(RunId, Reply<()>),
     /// Send frames from now on.
     Subscribe(RunId, Reply<Subscription>),
     /// Partial output of a task in hand.
@@ -81,6 +83,7 @@ impl Message {
             | Message::Unread(run, ..)
             | Message::Receipt(run, _)
             | Message::Recover(run, _)
+            | Message::Release(run, _)
             | Message::Subscribe(run, _) => Some(run),
             Message::HandOut(work, ..)
             | Message::Lost(work, ..)
@@ -111,6 +114,17 @@ pub(crate) struct Taker {
     pub(crate) session: String,
     pub(crate) worker: String,
     pub(crate) boot: String,
+}
+
+/// What becomes of a token that a worker lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listed {
+    /// Its task stays with the worker.
+    Kept,
+    /// Nobody waits for it.
+    Dropped,
+    /// Its run cannot be looked at: whether it is still wanted is not known.
+    Unseen,
 }
 
 /// A worker's report.

@@ -112,6 +112,6 @@ pub(crate) async fn read_aside(store: Arc<dyn Store>, random: Arc<Random>) -> Re
     read.unwrap_or_else(|e| Err(ApiError::new(Code::Internal, format!("the store could not be read: {e}"))))
 }
 
-fn unreadable(what: &str) -> ApiError {
+pub(super) fn unreadable(what: &str) -> ApiError {
     ApiError::new(Code::Internal, format!("{what} cannot be read from the store"))
 }

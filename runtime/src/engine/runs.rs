@@ -19,7 +19,7 @@ use super::Engine;
 use super::core::Core;
 use super::errors::{self, run_id};
 use super::frames::emit_json;
-use super::history::each_after;
+use super::history::{each_after, stored};
 use super::message::{Look, Message, StartRun, Unread};
 use super::waiting::Motion;
 use super::watch::Watch;
@@ -310,9 +310,9 @@ impl Engine {
             && quarantine.holds(&run)
         {
             let put = quarantine.release(&run);
-            self.core.ctx.committer.put(vec![put]).await.map_err(|refused| errors::refused(&refused))?;
+            self.core.put_instead(put).await.map_err(|refused| errors::refused(&refused))?;
             quarantine.released(&run);
-            self.core.ask(&run, |reply| Message::Recover(run.clone(), reply)).await?;
+            self.core.ask(&run, |reply| Message::Release(run.clone(), reply)).await?;
             return Ok(Accepted { accepted: self.look(&run).await?.view.events });
         }
         self.input(run, vec![Input::Release { op: op_id(&request.op)?, by: by.to_owned() }]).await
@@ -324,7 +324,8 @@ impl Engine {
         Ok(Accepted { accepted })
     }
 
-    /// Returns stored events after `after` as the contract shows them, emits after the event that caused them.
+    /// Returns stored events after `after` as the contract shows them, emits after the event that caused them. Of a run that is
+    /// quarantined there are no emits: only folding its history would tell them.
     ///
     /// # Errors
     /// [`Code::NotFound`].
@@ -337,12 +338,17 @@ impl Engine {
             let (head, _) = core.ctx.store.head(&run).map_err(told)?.ok_or_else(|| errors::no_run(&run))?;
             let (after, until) = (after.min(head.seq.0), head.seq.0.min(after.saturating_add(limit)));
             let mut items = Vec::new();
-            let (store, flows) = (&*core.ctx.store, &core.ctx.flows);
-            each_after(store, flows, &run, (Seq(after), Seq(until)), &mut |told| {
-                items.push(told.event.to_json(&run));
-                items.extend(told.effects.emits.iter().map(|emit| emit_json(&run, told.event.n, emit)));
-                true
-            })?;
+            let part = (Seq(after), Seq(until));
+            if core.ctx.quarantine.holds(&run) {
+                let events = stored(&*core.ctx.store, &run, part)?;
+                items.extend(events.iter().map(|event| event.to_json(&run)));
+            } else {
+                each_after(&core.ctx, &run, part, &mut |told| {
+                    items.push(told.event.to_json(&run));
+                    items.extend(told.effects.emits.iter().map(|emit| emit_json(&run, told.event.n, emit)));
+                    true
+                })?;
+            }
             let next = (until < head.seq.0).then(|| until.to_string());
             Ok(List { items, next })
         };

@@ -23,11 +23,11 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::committer::Done;
 use super::context::Context;
+use super::desk::Desk;
 use super::dispatch::WorkId;
 use super::live::Live;
 use super::message::Message;
 use super::outbox::Outbox;
-use super::quarantine::Desk;
 use super::timers::Timers;
 use super::watchers::Watchers;
 use crate::limits;
@@ -151,13 +151,18 @@ impl Shard {
     }
 
     fn take(&mut self, message: Message) {
-        let run = message.run().cloned();
+        if let Message::Release(run, _) = &message {
+            // Whoever releases it says that the cause is mended: what it did before counts no more.
+            self.desk.trust(run);
+        }
+        // What is quarantined is not worked on, whatever is asked of it.
+        let run = message.run().filter(|run| !self.ctx.quarantine.holds(run)).cloned();
         if let Some(run) = &run {
             self.desk.take(run);
         }
         self.act_on(message);
-        if let Some(run) = &run {
-            self.desk.clear(run);
+        if run.is_some() {
+            self.desk.clear();
         }
     }
 
@@ -178,7 +183,7 @@ impl Shard {
             Message::News(parcel) => self.news(*parcel),
             Message::Receipt(run, input) => self.receipt(&run, &input),
             Message::Undelivered(work) => self.forget_told(&work),
-            Message::Recover(run, reply) => self.recover(&run, reply),
+            Message::Recover(run, reply) | Message::Release(run, reply) => self.recover(&run, reply),
             Message::Subscribe(run, reply) => self.subscribe(&run, reply),
             Message::Partial(partial) => self.partial(&partial),
             Message::Stop(stopped) => self.stopped = Some(stopped),
@@ -200,7 +205,7 @@ impl Shard {
                 Some(_) | None => {
                     self.desk.take(&run);
                     self.due(&run, now);
-                    self.desk.clear(&run);
+                    self.desk.clear();
                 }
             }
         }

@@ -158,7 +158,7 @@ fn past_of(
     let ctx = &core.ctx;
     // The frames of the last event may have been given in part, so it is folded again.
     let before = Seq(last.0.0.saturating_sub(1));
-    each_after(&*ctx.store, &ctx.flows, run, (before, until), &mut |told| {
+    each_after(ctx, run, (before, until), &mut |told| {
         for frame in told.frames {
             let place = frame.id.as_deref().and_then(|id| Place::parse(run, id));
             let is_new = place.is_none_or(|place| place > last);

@@ -26,7 +26,7 @@ impl Engine {
             let head = ctx.store.head(&run).map_err(|e| errors::store(&e).of_run(&run))?;
             let (newest, _) = head.ok_or_else(|| errors::no_run(&run))?;
             let mut way = VecDeque::new();
-            each_after(&*ctx.store, &ctx.flows, &run, (Seq(0), newest.seq), &mut |told| {
+            each_after(&ctx, &run, (Seq(0), newest.seq), &mut |told| {
                 way.extend(told.effects.entered.iter().cloned());
                 way.drain(..way.len().saturating_sub(WAY_STATES_MAX));
                 true

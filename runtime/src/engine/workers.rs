@@ -3,7 +3,10 @@
 //! Leaves sessions and queues to the dispatch, judging to the shards. Invariant: a task that did not reach its worker is put back, or
 //! voided if it was begun; a call that is dropped half-way leaves nothing behind.
 
+use std::collections::BTreeSet;
+
 use outlast_kernel::event::{Failure, LostWhy};
+use outlast_kernel::ids::RunId;
 use outlast_kernel::input::{Report, Stopped};
 use outlast_kernel::operation::Class;
 use outlast_kernel::text::parse_duration;
@@ -17,7 +20,7 @@ use tokio::sync::oneshot;
 
 use super::core::Core;
 use super::dispatch::{Call, Lane, WorkId};
-use super::message::{self, Message, Taker};
+use super::message::{self, Listed, Message, Taker};
 use super::session::Record;
 use super::token::Claim;
 use super::{Engine, errors};
@@ -35,22 +38,17 @@ impl Engine {
         check_items(request.holding.len())?;
         let session = ctx.random.id(ctx.clock.now());
         let (worker, boot) = (record.worker.clone(), record.boot.clone());
-        let taker = Taker { session: session.clone(), worker: worker.clone(), boot: boot.clone() };
+        let taker = Taker { session: session.clone(), worker, boot };
         let gone = ctx.dispatch.register(&session, record.clone(), request.concurrency, ctx.clock.now());
         for (work, attempt) in gone {
             core.tell(&work.run.clone(), Message::Lost(work, attempt, LostWhy::WorkerGone)).await;
         }
-        let (mut keep, mut drop) = (Vec::new(), Vec::new());
-        for token in request.holding {
-            let kept = match ctx.key.verify(&token).filter(|claim| claim.boot == boot) {
-                Some(claim) => {
-                    let run = claim.run.clone();
-                    let adopt = |reply| Message::Adopt(claim, token.clone(), taker.clone(), reply);
-                    core.ask(&run, adopt).await?
-                }
-                None => false,
-            };
-            if kept { keep.push(token) } else { drop.push(token) }
+        let Judged { keep, drop, doubted } = judge_held(core, request.holding, &taker).await?;
+        // Before the worker throws away what it listed: that it comes back without it then says nothing.
+        let doubts = ctx.quarantine.doubt(&doubted);
+        if !doubts.is_empty() {
+            ctx.committer.put(doubts).await.map_err(|refused| errors::refused(&refused))?;
+            ctx.quarantine.doubted(doubted);
         }
         // What was handed out from now on must be known to the next epoch.
         core.keep_record(&record).await.map_err(|refused| errors::refused(&refused))?;
@@ -217,6 +215,39 @@ impl Engine {
         }
         self.core.follow_freed(left.freed).await;
     }
+}
+
+/// What became of the tokens that a worker listed.
+#[derive(Default)]
+struct Judged {
+    keep: Vec<String>,
+    drop: Vec<String>,
+    /// Runs with begun work that the worker is told to drop although it may be wanted.
+    doubted: BTreeSet<RunId>,
+}
+
+/// Asks the shards about the tokens that a worker lists.
+async fn judge_held(core: &Core, holding: Vec<String>, taker: &Taker) -> Result<Judged, ApiError> {
+    let mut judged = Judged::default();
+    for token in holding {
+        let Some(claim) = core.ctx.key.verify(&token).filter(|claim| claim.boot == taker.boot) else {
+            judged.drop.push(token);
+            continue;
+        };
+        let (run, class) = (claim.run.clone(), claim.class);
+        let adopt = |reply| Message::Adopt(claim, token.clone(), taker.clone(), reply);
+        match core.ask(&run, adopt).await? {
+            Listed::Kept => judged.keep.push(token),
+            Listed::Dropped => judged.drop.push(token),
+            Listed::Unseen => {
+                judged.drop.push(token);
+                if class == Class::Once {
+                    judged.doubted.insert(run);
+                }
+            }
+        }
+    }
+    Ok(judged)
 }
 
 /// Asks the shards for the tasks of reserved work.

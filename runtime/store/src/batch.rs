@@ -162,4 +162,6 @@ pub enum Table {
     Setting,
     /// Schedules by name.
     Schedule,
+    /// Runs that nobody may touch, and those of which a worker's word proves nothing.
+    Quarantine,
 }

@@ -169,6 +169,7 @@ const fn table_byte(table: Table) -> u8 {
         Table::Profile => 5,
         Table::Setting => 6,
         Table::Schedule => 7,
+        Table::Quarantine => 8,
     }
 }
 

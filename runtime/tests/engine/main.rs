@@ -14,6 +14,7 @@ mod people;
 #[cfg(feature = "breakages")]
 mod promises;
 mod quarantined;
+mod released;
 mod schedules;
 mod spawned;
 mod supervised;

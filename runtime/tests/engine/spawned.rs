@@ -48,7 +48,7 @@ flow Last(name: text) -> text version 1 {
 }
 "#;
 
-async fn family() -> World {
+pub(crate) async fn family() -> World {
     let world = World::new().await;
     world.deploy(FAMILY).await;
     world

@@ -7,9 +7,11 @@ use outlast_kernel::ids::RunId;
 use outlast_kernel::operation::Phase;
 use outlast_protocol::{ApiError, Code};
 use outlast_store::breakage::{Breakage, breaks};
+use tokio::sync::oneshot;
 
 use super::Shard;
 use crate::engine::adoption::Begun;
+use crate::engine::committer::Work;
 use crate::engine::dispatch::WorkId;
 use crate::engine::draft::Failure;
 use crate::engine::errors;
@@ -31,7 +33,7 @@ impl Shard {
             return Err(ApiError::new(Code::Internal, format!("run {run} is blocked: {why}")).of_run(run));
         }
         if !self.live.contains_key(run) {
-            let Some(live) = Live::read(&*self.ctx.store, &self.ctx.flows, run)? else {
+            let Some(live) = Live::read(&self.ctx, run)? else {
                 return Err(errors::no_run(run));
             };
             self.evict();
@@ -65,6 +67,7 @@ impl Shard {
             }
         }
         self.judge_begun(run);
+        self.trust(run);
         for (work, attempt) in settling {
             self.settle(&work, attempt, now);
         }
@@ -81,12 +84,25 @@ impl Shard {
                 Begun::Lost if breaks(Breakage::RunBegunAgain) => {
                     self.todo.push_back(Message::Void(work, activity.attempt));
                 }
-                Begun::Void => self.todo.push_back(Message::Void(work, activity.attempt)),
-                Begun::Lost => {
+                Begun::Void if !self.ctx.quarantine.doubts(run) => {
+                    self.todo.push_back(Message::Void(work, activity.attempt));
+                }
+                Begun::Void | Begun::Lost => {
                     let why = outlast_kernel::event::LostWhy::Restart;
                     self.todo.push_back(Message::Lost(work, activity.attempt, why));
                 }
             }
+        }
+    }
+
+    /// Ends the doubt about a run that was just read, if nothing of it is begun: no worker's word is needed any more.
+    fn trust(&mut self, run: &RunId) {
+        let Some(live) = self.live.get(run) else { return };
+        let is_begun = activities(live.state()).any(|(_, it)| matches!(it.phase, Phase::Begun { .. }));
+        if !is_begun && let Some(put) = self.ctx.quarantine.trust(run) {
+            // If the removal is lost, the next epoch doubts for nothing, which harms nobody.
+            let (done, _) = oneshot::channel();
+            self.ctx.committer.queue(Work::Puts { puts: vec![put], done });
         }
     }
 

@@ -53,7 +53,7 @@ impl Shard {
             }
             // What makes it nothing new may not be durable yet.
             Ok((None, input)) => self.after(&to, Consequence::Acknowledge(from, input)),
-            Err(error) if matches!(error.code, Code::DiskFull | Code::NotReady) => {
+            Err(error) if self.may_be_taken_later(&to, &error) => {
                 self.ctx.post.send(from.run.clone(), Message::Undelivered(from));
             }
             Err(error) => {
@@ -147,10 +147,19 @@ impl Shard {
         }
     }
 
+    /// Tells whether news that a run did not take may be sent again in this process: there may be room, or somebody may release it.
+    fn may_be_taken_later(&self, run: &RunId, error: &ApiError) -> bool {
+        matches!(error.code, Code::DiskFull | Code::NotReady) || self.ctx.quarantine.holds(run)
+    }
+
     /// Tells a run how this one ended, now or when it has. Who asked asks again after a restart.
     fn await_end(&mut self, from: WorkId, run: &RunId) {
-        let outcome = match self.hydrate(run) {
-            Ok(live) => live.state().outcome().cloned(),
+        let known = self.hydrate(run).map(|live| live.state().outcome().cloned());
+        let outcome = match known {
+            Ok(outcome) => outcome,
+            Err(error) if self.may_be_taken_later(run, &error) => {
+                return self.ctx.post.send(from.run.clone(), Message::Undelivered(from));
+            }
             Err(error) => {
                 return tracing::warn!(run = %run, from = %from.run, %error, "a run that is awaited is not here");
             }

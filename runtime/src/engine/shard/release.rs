@@ -19,10 +19,16 @@ impl Shard {
     pub(super) fn released(&mut self, done: Done) {
         for ticket in done.tickets {
             let Some(withheld) = self.outbox.take(ticket) else { continue };
+            let run = withheld.run.clone();
+            self.desk.take(&run);
             match &done.result {
-                Ok(()) => self.durable(withheld),
+                Ok(()) => {
+                    self.durable(withheld);
+                    self.desk.trust(&run);
+                }
                 Err(refused) => self.refused(withheld, refused),
             }
+            self.desk.clear();
         }
     }
 

@@ -6,8 +6,8 @@ use outlast_kernel::ids::{Attempt, Millis, OpId, RunId};
 use outlast_kernel::input::Input;
 use outlast_kernel::operation::{ActivityOp, Class, Operation, Phase};
 use outlast_kernel::text::time_text;
-use outlast_protocol::ApiError;
 use outlast_protocol::worker::{Task, definition};
+use outlast_protocol::{ApiError, Code};
 use outlast_store::breakage::{Breakage, breaks};
 
 use super::Shard;
@@ -15,7 +15,7 @@ use crate::engine::context::Context;
 use crate::engine::dispatch::{InHand, WorkId};
 use crate::engine::draft::{Draft, Failure};
 use crate::engine::live::{Live, activity_of, may_be_handed_out};
-use crate::engine::message::{Consequence, Delivery, Message, Reply, Taker};
+use crate::engine::message::{Consequence, Delivery, Listed, Message, Reply, Taker};
 use crate::engine::session::holder;
 use crate::engine::token::Claim;
 use crate::engine::waiting::lane_of;
@@ -85,28 +85,40 @@ impl Shard {
 
     /// Judges a token that a worker lists when it registers: its task stays with it if this very attempt is still wanted and nobody
     /// else has it.
-    pub(super) fn adopt(&mut self, claim: &Claim, token: String, taker: &Taker, reply: Reply<bool>) {
+    pub(super) fn adopt(&mut self, claim: &Claim, token: String, taker: &Taker, reply: Reply<Listed>) {
         let work = WorkId { run: claim.run.clone(), op: claim.op };
         let now = self.ctx.clock.now();
-        let keep = self.still_wanted(claim, &work, taker);
-        let kept = keep.is_some_and(|mut task| {
-            task.token = token;
-            task.named_at = now;
-            self.ctx.dispatch.hand(&work, task).is_some()
-        });
+        let listed = match self.still_wanted(claim, &work, taker) {
+            Ok(Some(mut task)) => {
+                task.token = token;
+                task.named_at = now;
+                self.ctx.dispatch.hand(&work, task).map_or(Listed::Dropped, |()| Listed::Kept)
+            }
+            Ok(None) => Listed::Dropped,
+            Err(error) if error.code == Code::NotFound => Listed::Dropped,
+            Err(error) => {
+                tracing::warn!(run = %work.run, op = %work.op, %error, "a task of a worker cannot be judged");
+                Listed::Unseen
+            }
+        };
         // Whoever registers may be gone.
-        let _ = reply.send(Ok(kept));
+        let _ = reply.send(Ok(listed));
     }
 
-    fn still_wanted(&mut self, claim: &Claim, work: &WorkId, taker: &Taker) -> Option<InHand> {
+    fn still_wanted(
+        &mut self,
+        claim: &Claim,
+        work: &WorkId,
+        taker: &Taker,
+    ) -> Result<Option<InHand>, ApiError> {
         let ctx = self.ctx.clone();
         let now = ctx.clock.now();
         if let Some(task) = ctx.dispatch.held_by(work) {
             // It never left the hand of this process.
-            return (task.session == taker.session && task.attempt == claim.attempt).then_some(task);
+            return Ok((task.session == taker.session && task.attempt == claim.attempt).then_some(task));
         }
-        let live = self.hydrate(&work.run).ok()?;
-        let (_, activity) = activity_in(live, work.op)?;
+        let live = self.hydrate(&work.run)?;
+        let Some((_, activity)) = activity_in(live, work.op) else { return Ok(None) };
         let wanted = match (&activity.phase, activity.class) {
             (Phase::Begun { worker }, Class::Once) => *worker == holder(&taker.worker, &claim.boot),
             (Phase::Ready | Phase::RetryAt(_), Class::Pure | Class::Idempotent) => true,
@@ -122,10 +134,10 @@ impl Shard {
         };
         let this_one = activity.attempt == claim.attempt || breaks(Breakage::AdoptStaleAttempt);
         if !wanted || !this_one {
-            return None;
+            return Ok(None);
         }
         let profile = &live.state().config().profile;
-        Some(InHand { adopted: true, ..in_hand(&ctx, work, activity, profile, taker, now) })
+        Ok(Some(InHand { adopted: true, ..in_hand(&ctx, work, activity, profile, taker, now) }))
     }
 
     /// Takes note that an attempt will never answer.

@@ -161,6 +161,7 @@ pub(super) fn records(place: &dyn Place) -> Result<(), StoreError> {
         Table::Profile,
         Table::Setting,
         Table::Schedule,
+        Table::Quarantine,
     ];
     let put = |table, key: &[u8], value: Option<&[u8]>| Put {
         table,
