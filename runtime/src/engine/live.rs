@@ -177,7 +177,7 @@ impl Live {
             let work = WorkId { run: run.clone(), op };
             let tell = match may_be_handed_out(activity, now) {
                 true => Told::Ready(activity.attempt),
-                false if activity.settling => Told::Settling,
+                false if ends_in_nobodys_hand(activity) => Told::Settling,
                 false => Told::Not,
             };
             let before = self.told.get(&op).copied();
@@ -217,6 +217,15 @@ pub(crate) fn may_be_handed_out(activity: &ActivityOp, now: Millis) -> bool {
         Phase::Ready => true,
         Phase::RetryAt(at) => at <= now,
         Phase::Begun { .. } | Phase::Verifying(_) | Phase::Held(_) | Phase::Budget => false,
+    }
+}
+
+/// Tells whether an activity ends as soon as nobody has it in hand. What was begun, or is in doubt, does not: it may have happened, and
+/// its worker's end or whoever knows decides.
+fn ends_in_nobodys_hand(activity: &ActivityOp) -> bool {
+    match activity.phase {
+        Phase::Ready | Phase::RetryAt(_) | Phase::Budget => activity.settling,
+        Phase::Begun { .. } | Phase::Verifying(_) | Phase::Held(_) => false,
     }
 }
 

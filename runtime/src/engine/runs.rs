@@ -305,17 +305,25 @@ impl Engine {
         request: requests::Release,
         by: &str,
     ) -> Result<Accepted, ApiError> {
-        let quarantine = &self.core.ctx.quarantine;
         if let Ok(run) = RunId::new(run)
-            && quarantine.holds(&run)
+            && self.core.ctx.quarantine.holds(&run)
         {
-            let put = quarantine.release(&run);
-            self.core.put_instead(put).await.map_err(|refused| errors::refused(&refused))?;
-            quarantine.released(&run);
-            self.core.ask(&run, |reply| Message::Release(run.clone(), reply)).await?;
-            return Ok(Accepted { accepted: self.look(&run).await?.view.events });
+            return self.end_quarantine(&run).await;
         }
         self.input(run, vec![Input::Release { op: op_id(&request.op)?, by: by.to_owned() }]).await
+    }
+
+    async fn end_quarantine(&self, run: &RunId) -> Result<Accepted, ApiError> {
+        let quarantine = &self.core.ctx.quarantine;
+        let put = quarantine.release(run);
+        self.core.put_instead(put).await.map_err(|refused| errors::refused(&refused))?;
+        quarantine.released(run);
+        match self.core.ask(run, |reply| Message::Release(run.clone(), reply)).await {
+            Ok(()) => Ok(Accepted { accepted: self.look(run).await?.view.events }),
+            // Its first step was what ended the process. Now it may begin.
+            Err(error) if error.code == Code::NotFound => Ok(Accepted { accepted: 0 }),
+            Err(error) => Err(error),
+        }
     }
 
     async fn input(&self, run: &str, inputs: Vec<Input>) -> Result<Accepted, ApiError> {

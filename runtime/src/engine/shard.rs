@@ -155,13 +155,20 @@ impl Shard {
             // Whoever releases it says that the cause is mended: what it did before counts no more.
             self.desk.trust(run);
         }
-        // What is quarantined is not worked on, whatever is asked of it.
-        let run = message.run().filter(|run| !self.ctx.quarantine.holds(run)).cloned();
-        if let Some(run) = &run {
+        match message.run().cloned() {
+            Some(run) => self.work_on(&run, |shard| shard.act_on(message)),
+            None => self.act_on(message),
+        }
+    }
+
+    /// Does something about a run, which lies on the desk meanwhile. What is quarantined is only answered for, not worked on.
+    fn work_on(&mut self, run: &RunId, work: impl FnOnce(&mut Shard)) {
+        let is_touched = !self.ctx.quarantine.holds(run);
+        if is_touched {
             self.desk.take(run);
         }
-        self.act_on(message);
-        if run.is_some() {
+        work(self);
+        if is_touched {
             self.desk.clear();
         }
     }
@@ -202,11 +209,7 @@ impl Shard {
             let Some(run) = self.timers.pop(now) else { break };
             match self.full_until {
                 Some(until) if until > now => self.timers.note(until, &run),
-                Some(_) | None => {
-                    self.desk.take(&run);
-                    self.due(&run, now);
-                    self.desk.clear();
-                }
+                Some(_) | None => self.work_on(&run, |shard| shard.due(&run, now)),
             }
         }
     }

@@ -10,17 +10,23 @@ use outlast_protocol::requests::{Fork, Release};
 use outlast_protocol::worker::ReceiptStatus::Accepted;
 use outlast_protocol::{ApiError, Code};
 use outlast_runtime::engine::{Engine, ManualClock, Options};
-use outlast_runtime::limits::DESK_BYTES;
+use outlast_runtime::limits::{ADOPT_WITHIN_MS, DESK_BYTES};
 use outlast_store::{FailedSync, MemoryStore, Store as _, Table};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
+use super::sagas::{it_happened_and_is_undone, trips};
 use super::spawned::family;
-use super::world::World;
+use super::world::{World, code};
 
 /// The file says that the process worked on these runs when it ended, and that two did before.
 fn blame(desk: &Path, runs: &[&str]) {
-    let places = runs.iter().map(|run| format!("{:DESK_BYTES$}", format!("2 {run}\n")));
+    blame_for(desk, 2, runs);
+}
+
+/// The file says that the process worked on these runs when it ended, and how many did before.
+pub(crate) fn blame_for(desk: &Path, before: u32, runs: &[&str]) {
+    let places = runs.iter().map(|run| format!("{:DESK_BYTES$}", format!("{before} {run}\n")));
     std::fs::write(desk, places.collect::<String>()).unwrap();
 }
 
@@ -31,7 +37,7 @@ async fn open(store: &MemoryStore, clock: &Arc<ManualClock>, desk: &Path) -> Res
 }
 
 /// The process ends; the next one opens what is left.
-async fn crash(world: World, desk: &Path) -> World {
+pub(crate) async fn crash(world: World, desk: &Path) -> World {
     let World { store, clock, engine } = world;
     let store = store.crash();
     drop(engine);
@@ -58,7 +64,7 @@ async fn release(world: &World, run: &str) {
     world.settle().await;
 }
 
-fn desk() -> (TempDir, std::path::PathBuf) {
+pub(crate) fn desk() -> (TempDir, std::path::PathBuf) {
     let place = TempDir::new().unwrap();
     let desk = place.path().join("desk");
     (place, desk)
@@ -101,6 +107,45 @@ async fn a_payment_stays_in_doubt_over_a_crash_after_its_worker_dropped_it() {
     world.settle().await;
     assert!(worker.tasks().await.is_empty());
     assert_eq!(world.value("r").await, json!("unknown"));
+}
+
+#[tokio::test]
+async fn a_payment_that_was_cut_off_before_is_in_doubt_after_the_release_too() {
+    let (_place, desk) = desk();
+    let world = trips().await;
+    let worker = world.worker("w").await;
+    world.start("r", "Trip", json!({ "x": 1 })).await;
+    worker.task().await;
+    world.engine.cancel("r", "ann").await.unwrap();
+    world.settle().await;
+    let world = quarantine(world, &desk, &["r"]).await;
+    // Nobody comes back with it in time.
+    world.advance(ADOPT_WITHIN_MS + 1).await;
+    release(&world, "r").await;
+    assert_eq!(world.kinds("r").await, ["started", "begun", "cancelled", "lost"]);
+    let (worker, _) = world.worker_again("w", "next-boot", Vec::new()).await;
+    it_happened_and_is_undone(&world, &worker).await;
+}
+
+#[tokio::test]
+async fn a_run_whose_first_step_ends_the_process_is_not_begun_until_it_is_released() {
+    let (_place, desk) = desk();
+    let world = family().await;
+    let world = quarantine(world, &desk, &["c"]).await;
+    world.start("p", "Parent", json!({ "name": "c" })).await;
+    world.advance(1_500).await;
+    assert_eq!(code(world.engine.get("c").await), Code::NotFound);
+    let refused = world.try_start("c", "Two", json!({ "x": 1 })).await.unwrap_err();
+    assert!(refused.message.contains("quarantined"), "{refused:?}");
+    let fork = Fork { id: Some("c".into()), children: Some("share".into()), ..Fork::default() };
+    assert_eq!(code(world.engine.fork("p", fork, "ann").await), Code::Internal);
+    let accepted = world.engine.release("c", Release::default(), "ann").await.unwrap();
+    assert_eq!((accepted.accepted, quarantined(&world)), (0, json!([])));
+    for _ in 0..2 {
+        world.advance(1_500).await;
+    }
+    assert_eq!(world.waits_for("p").await, "child");
+    assert_eq!(world.view("c").await.flow, "Child");
 }
 
 #[tokio::test]

@@ -30,8 +30,7 @@ impl Shard {
             return self.existing_fork(&fork).map(|view| Start::Existing(Box::new(view)));
         }
         let now = self.ctx.clock.now();
-        self.refuse_if_full(now)?;
-        self.refuse_if_nearly_full(now)?;
+        self.refuse_to_begin(&fork.run, now)?;
         let ForkRun { run, parent, at, prefix, head, begun, children, by, asked: _ } = fork;
         let kind = EventKind::Forked { parent: parent.clone(), at, begun, children, by };
         let draft = Draft::fork(&prefix, &run, now, kind).map_err(|failure| match failure {

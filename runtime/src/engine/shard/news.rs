@@ -93,8 +93,7 @@ impl Shard {
             return Ok((None, parcel::spawned(from.op, result)));
         }
         let now = self.ctx.clock.now();
-        self.refuse_if_full(now)?;
-        self.refuse_if_nearly_full(now)?;
+        self.refuse_to_begin(run, now)?;
         let (flow, hash) = (started.flow.clone(), started.machine.clone());
         let mut puts: Vec<Put> = alias(run).into_iter().collect();
         if self.ctx.flows.machine(&hash).is_err() {

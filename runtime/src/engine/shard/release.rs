@@ -20,15 +20,13 @@ impl Shard {
         for ticket in done.tickets {
             let Some(withheld) = self.outbox.take(ticket) else { continue };
             let run = withheld.run.clone();
-            self.desk.take(&run);
-            match &done.result {
+            self.work_on(&run, |shard| match &done.result {
                 Ok(()) => {
-                    self.durable(withheld);
-                    self.desk.trust(&run);
+                    shard.durable(withheld);
+                    shard.desk.trust(&run);
                 }
-                Err(refused) => self.refused(withheld, refused),
-            }
-            self.desk.clear();
+                Err(refused) => shard.refused(withheld, refused),
+            });
         }
     }
 

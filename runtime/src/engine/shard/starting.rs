@@ -54,8 +54,7 @@ impl Shard {
             return self.existing(&start).map(|view| Start::Existing(Box::new(view)));
         }
         let now = self.ctx.clock.now();
-        self.refuse_if_full(now)?;
-        self.refuse_if_nearly_full(now)?;
+        self.refuse_to_begin(&start.run, now)?;
         let input = check_input(&start.machine, start.input.clone())
             .map_err(|detail| ApiError::new(Code::Invalid, detail).at("input"))?;
         let kind = EventKind::Started(Box::new(Started {
@@ -156,7 +155,14 @@ impl Shard {
         }
     }
 
-    pub(super) fn refuse_if_nearly_full(&mut self, now: Millis) -> Result<(), ApiError> {
+    /// Refuses a new run if there is no room for one, or if its first step ended the process again and again.
+    pub(super) fn refuse_to_begin(&mut self, run: &RunId, now: Millis) -> Result<(), ApiError> {
+        self.ctx.quarantine.refuse(run)?;
+        self.refuse_if_full(now)?;
+        self.refuse_if_nearly_full(now)
+    }
+
+    fn refuse_if_nearly_full(&mut self, now: Millis) -> Result<(), ApiError> {
         // Figures of the store wait for the commit that is under way, so they are not asked for at every start.
         if self.looked_for_room.is_none_or(|(until, _)| until <= now) {
             let stats = self.ctx.store.stats().map_err(|e| errors::store(&e))?;
