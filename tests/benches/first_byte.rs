@@ -59,8 +59,7 @@ fn directly(model: &ModelServer, gate: &Gate) -> Duration {
     let before = model.seen().bodies.len();
     let url = model.url();
     let address = url.trim_start_matches("http://").trim_end_matches("/v1");
-    let body =
-        json!({"model": "m", "stream": true, "stream_options": {"include_usage": true}, "messages": [{"role": "user", "content": "go"}]});
+    let body = json!({"model": "m", "stream": true, "stream_options": {"include_usage": true}, "messages": [{"role": "user", "content": "go"}]});
     let body = body.to_string();
     let mut stream = TcpStream::connect(address).unwrap();
     write!(

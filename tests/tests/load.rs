@@ -78,7 +78,8 @@ impl<'w> Client<'w> {
         let path = format!("/v1/runs/{}", self.run);
         let mut found = Value::Null;
         until("the question", || {
-            let run = request(&self.world.socket(), "GET", &path, &[], b"").ok().filter(|run| run.status == 200);
+            let run =
+                request(&self.world.socket(), "GET", &path, &[], b"").ok().filter(|run| run.status == 200);
             found = run.map(|run| run.body["questions"][0].clone()).unwrap_or_default();
             found.is_object()
         });
@@ -175,7 +176,8 @@ fn what_was_accepted_is_found_once_whatever_breaks() {
     let keys: BTreeSet<&str> = ledger.iter().map(|line| line.key.as_str()).collect();
     assert_eq!((ledger.len(), keys.len()), (taken, taken), "each order that was taken left its one line");
     let names: BTreeSet<&str> = ledger.iter().map(|line| line.name.as_str()).collect();
-    let expected: BTreeSet<&str> = clients.iter().flat_map(|client| &client.taken).map(String::as_str).collect();
+    let expected: BTreeSet<&str> =
+        clients.iter().flat_map(|client| &client.taken).map(String::as_str).collect();
     assert_eq!(names, expected);
     drop(server);
 }

@@ -90,7 +90,8 @@ fn a_talk_that_is_killed_is_continued_as_a_batch_finished_over_http_and_forked_i
 
     // Back to before the answer, while the server goes on: the fork asks anew, and is told something else.
     let events = world.json(&["events", &id, "--json"]);
-    let answer = events["items"].as_array().unwrap().iter().find(|event| event["kind"] == "answered").unwrap();
+    let answer =
+        events["items"].as_array().unwrap().iter().find(|event| event["kind"] == "answered").unwrap();
     let point = format!("{id}@{}", answer["n"].as_u64().unwrap() - 1);
     let mut fork = world.start(&["chat", "--fork", &point]);
     fork.line("the question", |line| line.contains("Run shell?"));

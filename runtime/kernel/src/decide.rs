@@ -32,14 +32,17 @@ impl State {
             }
             Input::Void { op, attempt } => self.void(*op, *attempt),
             Input::Message { id, name, value, from } => {
-                self.alive()?;
                 self.message(id.as_deref(), name, value, from).map(|kind| vec![kind])
             }
             Input::Withdraw { id } => self.withdraw(id),
             Input::Close => {
+                // Who closed it before may not have heard of it.
+                let held = self.core.held.iter().any(|event| event.kind == EventKind::Closed);
+                if self.core.closed || held {
+                    return Ok(Vec::new());
+                }
                 self.alive()?;
-                let closed = self.core.held.iter().any(|event| event.kind == EventKind::Closed);
-                Ok(if self.core.closed || closed { Vec::new() } else { vec![EventKind::Closed] })
+                Ok(vec![EventKind::Closed])
             }
             Input::Answer { question, choice, value, note, by, role, shown } => {
                 let given = answer::Given { choice: *choice, value: value.as_ref(), note, by };

@@ -2,12 +2,15 @@
 //!
 //! Invariant: what is refused leaves no trace; what is accepted fits its type.
 
+use outlast_dsl::machine::{FlowIx, MessageIx};
+
 use crate::Json;
 use crate::event::EventKind;
 use crate::input::Refusal;
 use crate::json::value_to_json;
 use crate::limits::{MAILBOX_BYTES_MAX, MAILBOX_MESSAGES_MAX};
 use crate::state::{State, message};
+use crate::value::Value;
 
 impl State {
     pub(super) fn message(
@@ -18,23 +21,14 @@ impl State {
         from: &str,
     ) -> Result<EventKind, Refusal> {
         let (program, core) = (&self.program, &self.core);
-        let Some((flow, ix)) = message::meaning(program, core, name) else {
-            let known: Vec<_> = program.machine.flows.iter().flat_map(|flow| &flow.messages).collect();
-            let known: Vec<_> = known.iter().map(|message| message.name.as_str()).collect();
-            let detail = match known.as_slice() {
-                [] => format!("the flow takes no messages, so no {name}"),
-                known => format!("the flow takes no message {name}, but {}", known.join(", ")),
-            };
-            return Err(Refusal::Invalid { detail });
-        };
-        let empty = Json::Object(serde_json::Map::new());
-        let value = if value.is_null() { &empty } else { value };
-        let typed = message::read(program, flow, ix, value)
-            .map_err(|mismatch| Refusal::Invalid { detail: format!("{name}: {mismatch}") })?;
-        let value = value_to_json(&typed);
-        if let Some(id) = id {
-            self.not_seen(id, name, &value)?;
+        let read = self.read_message(name, value);
+        // Who sent it before may not have heard that it was accepted, even if the run has ended since.
+        if let (Some(id), Ok((.., typed))) = (id, &read) {
+            self.not_seen(id, name, &value_to_json(typed))?;
         }
+        self.alive()?;
+        let (flow, ix, typed) = read?;
+        let value = value_to_json(&typed);
         if !self.listens(name) {
             let def = &program.flow(flow).messages[ix.at()];
             if def.now {
@@ -53,6 +47,25 @@ impl State {
             value,
             from: from.to_owned(),
         })
+    }
+
+    /// Reads a message by the type that its flow declares.
+    fn read_message(&self, name: &str, value: &Json) -> Result<(FlowIx, MessageIx, Value), Refusal> {
+        let (program, core) = (&self.program, &self.core);
+        let Some((flow, ix)) = message::meaning(program, core, name) else {
+            let known: Vec<_> = program.machine.flows.iter().flat_map(|flow| &flow.messages).collect();
+            let known: Vec<_> = known.iter().map(|message| message.name.as_str()).collect();
+            let detail = match known.as_slice() {
+                [] => format!("the flow takes no messages, so no {name}"),
+                known => format!("the flow takes no message {name}, but {}", known.join(", ")),
+            };
+            return Err(Refusal::Invalid { detail });
+        };
+        let empty = Json::Object(serde_json::Map::new());
+        let value = if value.is_null() { &empty } else { value };
+        let typed = message::read(program, flow, ix, value)
+            .map_err(|mismatch| Refusal::Invalid { detail: format!("{name}: {mismatch}") })?;
+        Ok((flow, ix, typed))
     }
 
     /// Refuses a message id that was used before.

@@ -43,8 +43,13 @@ fn messages_are_checked_and_accepted_once() {
     timers.say("Poke", json!(null));
     run.done("model", json!({"type": "Text", "text": "x"}));
     run.done("model", json!({"type": "Text", "text": "x"}));
+    let new = run.message("Say", json!({"text": "hello"}), Some("m2"));
     run.must(Input::Close);
-    assert!(matches!(run.give(&said), Err(Refusal::RunEnded { .. })));
+    assert!(matches!(run.give(&new), Err(Refusal::RunEnded { .. })));
+    // Who sent it may not have heard that it was accepted.
+    assert_eq!(run.give(&said), Err(Refusal::MessageRepeated { id: "m1".to_owned(), n: Seq(2) }));
+    assert_eq!(run.give(&other), Err(Refusal::MessageConflict { id: "m1".to_owned() }));
+    assert_eq!(run.give(&Input::Close), Ok(()), "it was closed");
 }
 
 #[test]
