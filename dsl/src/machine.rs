@@ -134,6 +134,39 @@ pub enum ToolEffect {
     Once,
 }
 
+/// What MCP servers say of a tool.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Annotations {
+    read_only_hint: bool,
+    idempotent_hint: bool,
+    destructive_hint: bool,
+}
+
+impl ToolEffect {
+    /// Returns the class that an MCP server's annotations of a tool speak for. They may be wrong, so what harms most counts: who says
+    /// nothing, or nothing that can be read, means `once`, and who says both that it only reads and that it destroys is not believed.
+    #[must_use]
+    pub fn of_annotations(annotations: &serde_json::Value) -> ToolEffect {
+        let says = Annotations::deserialize(annotations).unwrap_or_default();
+        match (says.read_only_hint && !says.destructive_hint, says.idempotent_hint) {
+            (true, _) => ToolEffect::Pure,
+            (false, true) => ToolEffect::Idempotent,
+            (false, false) => ToolEffect::Once,
+        }
+    }
+
+    /// Returns its name, as catalogues and rules write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ToolEffect::Pure => "pure",
+            ToolEffect::Idempotent => "idempotent",
+            ToolEffect::Once => "once",
+        }
+    }
+}
+
 /// What a catalogue says of calls to a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -155,5 +188,33 @@ impl Machine {
     #[must_use]
     pub fn type_def(&self, ix: TypeIx) -> &TypeDef {
         &self.types[ix.at()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::ToolEffect;
+
+    #[test]
+    fn annotations_become_classes_and_no_word_means_the_worst() {
+        for (annotations, class) in [
+            (json!(null), "once"),
+            (json!({}), "once"),
+            (json!("odd"), "once"),
+            (json!({"title": "t", "openWorldHint": false}), "once"),
+            (json!({"destructiveHint": false}), "once"),
+            (json!({"idempotentHint": true}), "idempotent"),
+            (json!({"idempotentHint": true, "destructiveHint": true}), "idempotent"),
+            (json!({"readOnlyHint": true}), "pure"),
+            (json!({"readOnlyHint": true, "destructiveHint": false}), "pure"),
+            (json!({"readOnlyHint": true, "idempotentHint": true}), "pure"),
+            // Who says both is not believed.
+            (json!({"readOnlyHint": true, "destructiveHint": true}), "once"),
+            (json!({"readOnlyHint": "yes"}), "once"),
+        ] {
+            assert_eq!(ToolEffect::of_annotations(&annotations).name(), class, "{annotations}");
+        }
     }
 }

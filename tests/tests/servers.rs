@@ -71,6 +71,13 @@ fn a_catalogue_is_pulled_and_its_changes_are_shown() {
     assert_eq!(second["changes"], json!(["+ s__put (idempotent, ask)", "- s__echo"]));
     assert!(second["failed"]["broken"].as_str().unwrap().contains("cannot run no-such-program"), "{second}");
     assert!(world.file("mcp.tools.json").contains("\"permission\":\"allow\""));
+    // Who disables a server for a while finds its tools, and their own words, as they were.
+    let mut disabled = scripted(&json!({}));
+    disabled["disabled"] = json!(true);
+    configure(&world, &json!({"s": disabled}));
+    let third = world.json(&["tools", "pull", "--json"]);
+    assert_eq!((&third["changes"], &third["failed"]), (&json!([]), &json!({})), "{third}");
+    assert!(world.file("mcp.tools.json").contains("\"permission\":\"allow\""));
     configure(&world, &json!({"s": scripted(&json!({"only": ["note"]}))}));
     assert_eq!(world.run(&["tools", "pull", "--check"]).code, Some(1));
     assert!(world.file("mcp.tools.json").contains("s__put"), "a check writes nothing");

@@ -122,16 +122,26 @@ pub(crate) const STEADY_AFTER: Duration = Duration::from_secs(30);
 pub(crate) const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// Bytes that are kept of either end of a message that is longer: its id stands there.
 pub(crate) const MESSAGE_EDGE_BYTES: usize = 1 << 10;
+/// Bytes before the last brace of such a message in which its id stands, if it stands at the end.
+pub(crate) const MESSAGE_ID_BYTES: usize = 40;
 /// Bytes that are kept of what a server says on its standard error.
 pub(crate) const STDERR_TAIL_BYTES: usize = 4 << 10;
 /// Pages of a list of tools.
 pub(crate) const LIST_PAGES_MAX: usize = 200;
-/// Tools of one server; a model is lost long before.
+/// Tools of one server, those that cannot be read too; a model is lost long before.
 pub(crate) const LIST_TOOLS_MAX: usize = 5_000;
+/// Characters of a tool's description: about 2,500 tokens of every request to a model.
+pub(crate) const DESCRIPTION_CHARS_MAX: usize = 10_000;
+/// Bytes of a tool's own name, input and annotations: a catalogue is read by people too.
+pub(crate) const TOOL_BYTES_MAX: usize = 128 << 10;
 /// How often a call is made again in one attempt after its connection was lost, if its class allows that.
 pub(crate) const LOST_CALLS_MAX: u32 = 1;
-/// Rounds in which a server may ask for more before it answers a call.
+/// Rounds in which a server may ask for more before it answers a call, and questions to a person that one answer tells.
 pub(crate) const INPUT_ROUNDS_MAX: u32 = 8;
+/// Characters of one question or one note of progress of a server that are passed on.
+pub(crate) const REMARK_CHARS_MAX: usize = 1_000;
+/// Bytes of the id of a server's task: it goes into the run's history.
+pub(crate) const TASK_ID_BYTES_MAX: usize = 1 << 10;
 /// Shortest wait between two looks at a server's task.
 pub(crate) const TASK_POLL_MIN: Duration = Duration::from_millis(100);
 /// Longest wait between two looks at a server's task.
@@ -179,6 +189,8 @@ pub(crate) const KEY_CHARS: usize = 32;
 pub(crate) const PACE_WINDOW: Duration = Duration::from_secs(60);
 /// How long a request may wait for its turn in a worker: what takes longer is shown as a wait and frees its place.
 pub(crate) const PACE_WAIT_MAX: Duration = Duration::from_secs(10);
+/// The longest that one request makes the next ones wait: a count that is worth more is a mistake of the server's.
+pub(crate) const PACE_DEBT_MAX: Duration = Duration::from_secs(3_600);
 /// Bytes of a request that make a token, roughly; the provider's own count puts it right.
 pub(crate) const TOKEN_BYTES: u64 = 4;
 /// Bytes of a file of prices.

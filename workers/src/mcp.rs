@@ -71,17 +71,23 @@ impl Servers {
     /// Makes one call for a flow or a model.
     pub(crate) async fn call(&self, task: &TaskContext, asked: Asked<'_>) -> Result<End, Unavailable> {
         let Some(name) = server_of(asked.tool) else { return Err(Unavailable::nameless(asked.tool)) };
-        call::run(self.server(name).await?.as_ref(), task, asked).await
+        let ended = match self.server(name).await {
+            Ok(server) => call::run(&server, task, asked).await,
+            Err(unavailable) => Err(unavailable),
+        };
+        call::ended(task, ended).await
     }
 
-    /// The server of this name, as the file says now: a person may add or mend one while runs wait for it.
+    /// The server of this name, as the file says now: a person may add or mend one while runs wait for it. Those that the file has
+    /// no more, or has otherwise, end with their last call.
     async fn server(&self, name: &str) -> Result<Arc<Server>, Unavailable> {
         let config = Config::read(&self.directory).map_err(|why| Unavailable::new(name, why))?;
-        let known = config.names().any(|known| known == name);
+        let known = config.names().any(|known| known == name) && !config.is_disabled(name);
         let cannot = if known { Unavailable::new } else { Unavailable::unknown };
-        let wanted = config.server(name).map_err(|why| cannot(name, why))?;
         let mut running = self.running.lock().await;
-        if let Some(server) = running.get(name).filter(|server| server.config == wanted) {
+        running.retain(|name, server| config.server(name).is_ok_and(|now| now == server.config));
+        let wanted = config.server(name).map_err(|why| cannot(name, why))?;
+        if let Some(server) = running.get(name) {
             return Ok(server.clone());
         }
         let server = Arc::new(Server::new(wanted, &self.directory, self.guard.clone()));

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use conversation::Part;
 pub(crate) use conversation::{Message, ToolCall, ToolSchema};
 pub(crate) use error::ModelError;
-pub use remote::check_environment;
+pub use remote::count;
 
 use outlast_protocol::profile::Model;
 use remote::{Protocol, Remote};
@@ -49,21 +49,36 @@ pub fn built_in() -> Model {
     Model::Scripted { script: AGENT_SCRIPT.to_owned(), script_name: String::new() }
 }
 
+/// Gives the value of a variable of the environment.
+pub(crate) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// Makes the activities of the model worker.
 ///
 /// # Errors
 /// What is wrong with the configuration.
 pub fn activities(config: &Model) -> Result<Vec<Arc<dyn Activity>>, String> {
-    let provider: Arc<dyn Provider> = match config {
+    provider(config, &|name| std::env::var(name).ok()).map(|provider| activity::all(&provider))
+}
+
+/// Says what is wrong with a configuration in an environment, for whoever starts a worker with it. A key that is missing is no
+/// mistake yet: who asks the model is told.
+///
+/// # Errors
+/// What the worker would refuse to start with.
+pub fn check(config: &Model, variable: &dyn Fn(&str) -> Option<String>) -> Result<(), String> {
+    provider(config, variable).map(drop)
+}
+
+fn provider(config: &Model, variable: Variables<'_>) -> Result<Arc<dyn Provider>, String> {
+    Ok(match config {
         Model::Scripted { script, script_name } => Arc::new(scripted::Scripted::new(
             script,
             Some(script_name.as_str()).filter(|name| !name.is_empty()),
         )?),
-        Model::Openai(endpoint) => Arc::new(Remote::new(Protocol::Chat, endpoint)?),
-        Model::OpenaiResponses(endpoint) => Arc::new(Remote::new(Protocol::Responses, endpoint)?),
-        Model::Anthropic(endpoint) => Arc::new(Remote::new(Protocol::Anthropic, endpoint)?),
-    };
-    Ok(activity::all(&provider))
+        Model::Openai(endpoint) => Arc::new(Remote::new(Protocol::Chat, endpoint, variable)?),
+        Model::OpenaiResponses(endpoint) => Arc::new(Remote::new(Protocol::Responses, endpoint, variable)?),
+        Model::Anthropic(endpoint) => Arc::new(Remote::new(Protocol::Anthropic, endpoint, variable)?),
+    })
 }
 
 /// A language model.

@@ -1,11 +1,11 @@
 //! The tool worker: files and a shell in one directory.
 //!
 //! Each tool is offered twice: as an activity of its own with plain arguments (`read`, `write`, `edit`, `append`, `list`, `find`,
-//! `grep`, `shell`), and to models through `tool(call)`, whose answer is always a `ToolResult`. Tools of MCP servers (see
+//! `grep`, `shell`), and to models through `tool(call)`, whose answer is a `ToolResult`. Tools of MCP servers (see
 //! [`crate::mcp`]) are called through `tool` too. `append_effect` and `tool_effect` tell whether an interrupted call has happened.
 //! Leaves permission to the flow and its people, but for the rules of the environment, which are looked at once more here: only the
-//! worker knows where a path leads. Invariant: whatever a model asks
-//! for is answered, and nothing runs but the very tool it named with arguments that fit.
+//! worker knows where a path leads. Invariant: whatever a model asks for is answered, unless a server's tool waits for something that
+//! no answer can give (see [`activity`]), and nothing runs but the very tool it named with arguments that fit.
 
 mod activity;
 mod definition;
@@ -26,7 +26,7 @@ pub use definition::catalogue;
 
 pub(crate) use definition::time;
 pub(crate) use output::{Capture, Reader, quote};
-pub(crate) use shell::ALLOWED;
+pub(crate) use shell::bare_environment;
 
 use crate::mcp::Servers;
 use crate::sdk::{Activity, Failure};

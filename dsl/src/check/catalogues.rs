@@ -23,7 +23,7 @@ struct ToolJson {
     effect: Option<ToolEffect>,
     permission: Option<Permission>,
     #[serde(default)]
-    annotations: Annotations,
+    annotations: Value,
 }
 
 #[derive(Deserialize)]
@@ -34,25 +34,6 @@ struct FunctionJson {
     description: String,
     #[serde(alias = "inputSchema", alias = "input_schema", alias = "parameters")]
     input: Option<Value>,
-}
-
-/// What MCP servers say of a tool.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Annotations {
-    read_only_hint: bool,
-    idempotent_hint: bool,
-}
-
-impl Annotations {
-    /// What is not known to be harmless counts as harmful.
-    fn effect(&self) -> ToolEffect {
-        match (self.read_only_hint, self.idempotent_hint) {
-            (true, _) => ToolEffect::Pure,
-            (false, true) => ToolEffect::Idempotent,
-            (false, false) => ToolEffect::Once,
-        }
-    }
 }
 
 /// Reads all catalogues, in the order of their declarations.
@@ -103,7 +84,7 @@ fn tools(json: &str) -> Result<Vec<Tool>, String> {
 }
 
 fn one_tool(tool: ToolJson) -> Result<Tool, String> {
-    let effect = tool.effect.unwrap_or_else(|| tool.annotations.effect());
+    let effect = tool.effect.unwrap_or_else(|| ToolEffect::of_annotations(&tool.annotations));
     let permission = tool.permission.unwrap_or(Permission::Ask);
     let is_function = tool.function.is_some();
     let FunctionJson { name, description, input } = tool.function.unwrap_or(tool.own);

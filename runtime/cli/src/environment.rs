@@ -48,7 +48,9 @@ pub(crate) fn profile(script: &Script) -> Result<Profile, Failure> {
 
 /// Says which model answers, if that may surprise.
 pub(crate) fn announce(profile: &Profile) {
-    if let Model::Scripted { script_name, .. } = &profile.model {
+    if let Model::Scripted { script_name, .. } = &profile.model
+        && !model::asks_for_script(&|name| std::env::var(name).ok())
+    {
         let why = format!("no model endpoint set ({})", model::SETTINGS);
         crate::out::say(&format!("{why}: using the scripted model of {script_name}"));
     }

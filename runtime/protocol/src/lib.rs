@@ -11,7 +11,7 @@ pub mod schedule;
 pub mod worker;
 
 pub use error::{ApiError, Code};
-pub use outlast_kernel::rules;
+pub use outlast_kernel::{ToolEffect, rules};
 
 /// The OpenAPI document of the HTTP surface, drivers' and workers' routes, as JSON text.
 pub const OPENAPI: &str = include_str!("../openapi.json");

@@ -65,7 +65,8 @@ fn block(block: &Json) -> String {
     }
 }
 
-fn bounded<'a>(pieces: impl IntoIterator<Item = &'a str>) -> String {
+/// The pieces in lines of their own, as much of them as fits.
+pub(super) fn bounded<'a>(pieces: impl IntoIterator<Item = &'a str>) -> String {
     let mut capture = Capture::new(Reader::Model);
     for (at, piece) in pieces.into_iter().enumerate() {
         if at > 0 {

@@ -8,19 +8,21 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelTaskParams, ClientRequest, GetTaskParams,
-    RequestMetaObject, ServerResult, UpdateTaskParams,
+    CallToolRequest, CallToolRequestParams, CancelTaskParams, ClientRequest, GetTaskParams, GetTaskRequest,
+    RequestMetaObject, ServerResult, UpdateTaskParams, UpdateTaskRequest,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use serde_json::{Map, json};
 
 use super::answer;
 use super::catalogue::Offered;
-use super::connection::{Connection, text_of};
+use super::connection::Connection;
 use super::handler::{Answers, Under};
 use super::server::{Server, Unavailable};
 use crate::Json;
-use crate::limits::{INPUT_ROUNDS_MAX, LOST_CALLS_MAX, TASK_POLL_MAX, TASK_POLL_MIN};
+use crate::limits::{
+    INPUT_ROUNDS_MAX, LOST_CALLS_MAX, MCP_LAST_WORDS, TASK_ID_BYTES_MAX, TASK_POLL_MAX, TASK_POLL_MIN,
+};
 use crate::sdk::{TaskContext, duration_text};
 
 /// By this argument a call answers what its server asks a person.
@@ -82,6 +84,26 @@ pub(super) async fn run(server: &Server, task: &TaskContext, asked: Asked<'_>) -
     }
 }
 
+/// Takes the end of a call whose server may not have been there. One of class `once` that an earlier attempt has begun is broken off
+/// then: its task may go on at the server, and the next attempt looks after it.
+pub(super) async fn ended(task: &TaskContext, ended: Result<End, Unavailable>) -> Result<End, Unavailable> {
+    match ended {
+        Err(unavailable) if task.task().effect == "once" && task_left(task).is_some() => {
+            tracing::warn!(%unavailable, "a task of a server cannot be looked after now");
+            tokio::select! {
+                () = tokio::time::sleep(unavailable.wait) => task.break_off().await,
+                _ = task.cancelled() => Ok(End::Stopped),
+            }
+        }
+        other => other,
+    }
+}
+
+/// The task at the server that an earlier attempt has left.
+fn task_left(task: &TaskContext) -> Option<&str> {
+    task.handle()?["mcp_task"].as_str()
+}
+
 /// Why a call is not made.
 enum Wrong {
     End(End),
@@ -91,16 +113,34 @@ enum Wrong {
 /// A call that can be sent.
 struct Call<'a> {
     connection: &'a Connection,
-    params: CallToolRequestParams,
+    begin: Begin,
     under: Under,
 }
 
-/// Finds the tool, and compares it with what the run has recorded.
+/// With what a call begins.
+enum Begin {
+    /// It is sent.
+    Call(CallToolRequestParams),
+    /// An earlier attempt has sent it; the task of this id is looked after.
+    Follow(String),
+}
+
+/// Finds the tool, and compares it with what the run has recorded. A call that is under way at the server is followed, whatever its
+/// tool is now.
 async fn prepare<'a>(
     connection: &'a Connection,
     task: &TaskContext,
     asked: Asked<'_>,
 ) -> Result<Call<'a>, Wrong> {
+    let mut args = asked.args.clone();
+    let answers = match args.remove(ANSWERS) {
+        Some(Json::Object(answers)) => answers,
+        Some(_) | None => Answers::new(),
+    };
+    let under = Under::new(task.clone(), answers);
+    if let Some(id) = task_left(task) {
+        return Ok(Call { connection, begin: Begin::Follow(id.to_owned()), under });
+    }
     let recorded = task.task().definition.as_deref();
     let fits =
         |tool: &Offered| tool.name == asked.tool && recorded.is_none_or(|hash| hash == tool.definition());
@@ -118,13 +158,8 @@ async fn prepare<'a>(
             format!("{} is not what was recorded: its description or its input has changed", asked.tool);
         return Err(Wrong::End(End::Stale(text)));
     }
-    let mut args = asked.args.clone();
-    let answers = match args.remove(ANSWERS) {
-        Some(Json::Object(answers)) => answers,
-        Some(_) | None => Answers::new(),
-    };
     let params = CallToolRequestParams::new(tool.own_name.clone()).with_arguments(args);
-    Ok(Call { connection, params, under: Under::new(task.clone(), answers) })
+    Ok(Call { connection, begin: Begin::Call(params), under })
 }
 
 /// Why a call has no answer.
@@ -137,6 +172,16 @@ enum Broken {
     Stopped,
     /// It took longer than its entry allows, and must not be answered for.
     Doubt,
+}
+
+impl Broken {
+    /// The same for a request that was not the first of its call: the server has something of it.
+    fn of_begun(self) -> Broken {
+        match self {
+            Broken::NotSent(why) => Broken::Lost(why),
+            Broken::Lost(_) | Broken::Stopped | Broken::Doubt => self,
+        }
+    }
 }
 
 impl Call<'_> {
@@ -171,24 +216,20 @@ impl Call<'_> {
 
     /// Sends the call, and again with what the server asks for in between.
     async fn rounds(&self, mut over: impl Future<Output = ()> + Unpin) -> Result<Ended, Broken> {
-        if let Some(id) = self.under.task.handle().and_then(|handle| handle["mcp_task"].as_str()) {
-            return self.follow(id.to_owned(), &mut over).await;
-        }
-        let mut params = self.params.clone();
-        for _round in 0..INPUT_ROUNDS_MAX {
+        let mut params = match &self.begin {
+            Begin::Call(params) => params.clone(),
+            Begin::Follow(id) => return self.follow(id, &mut over).await,
+        };
+        for round in 0..INPUT_ROUNDS_MAX {
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
-            let result = match self.send(request, &mut over).await? {
+            let sent = self.send(request, &mut over).await;
+            let result = match sent.map_err(|broken| if round == 0 { broken } else { broken.of_begun() })? {
                 Ok(result) => result,
                 Err(end) => return Ok(end),
             };
             match result {
                 ServerResult::CreateTaskResult(created) => {
-                    let id = created.task.task_id;
-                    // Durable before anything is waited for: whoever comes after a crash looks after this task.
-                    if self.under.task.set_handle(json!({"mcp_task": id})).await.is_err() {
-                        return Err(Broken::Stopped);
-                    }
-                    return self.follow(id, &mut over).await;
+                    return self.began(&created.task.task_id, &mut over).await;
                 }
                 ServerResult::InputRequiredResult(wanted) => {
                     params.input_responses = Some(self.responses(json!(wanted.input_requests)));
@@ -211,39 +252,63 @@ impl Call<'_> {
         requests.iter().map(|(name, request)| (name.clone(), answer(request))).collect()
     }
 
-    /// Looks after a task of the server until it ends.
-    async fn follow(&self, id: String, mut over: impl Future<Output = ()> + Unpin) -> Result<Ended, Broken> {
+    /// Takes over a task that the server has begun.
+    async fn began(&self, id: &str, over: impl Future<Output = ()> + Unpin) -> Result<Ended, Broken> {
+        let broken = if id.len() > TASK_ID_BYTES_MAX {
+            let text = format!("the id of the server's task is longer than {TASK_ID_BYTES_MAX} bytes");
+            Broken::Lost(text)
+        // Durable before anything is waited for: whoever comes after a crash looks after this task.
+        } else if self.under.task.set_handle(json!({"mcp_task": id})).await.is_err() {
+            Broken::Stopped
+        } else {
+            return self.follow(id, over).await;
+        };
+        self.give_up(id).await;
+        Err(broken)
+    }
+
+    /// Looks after a task of the server until it ends; tells the server when nobody waits for it any more.
+    async fn follow(&self, id: &str, over: impl Future<Output = ()> + Unpin) -> Result<Ended, Broken> {
+        let ended = self.watch(id, over).await;
+        if matches!(ended, Ok(Ended::TooSlow) | Err(Broken::Stopped)) {
+            self.give_up(id).await;
+        }
+        ended.map_err(Broken::of_begun)
+    }
+
+    /// Tells the server to end a task. One that does not hear it may go on; the class of the call says what that means.
+    async fn give_up(&self, id: &str) {
+        let told = self.connection.peer().cancel_task(CancelTaskParams::new(id));
+        let _unheard = tokio::time::timeout(MCP_LAST_WORDS, told).await;
+    }
+
+    async fn watch(&self, id: &str, mut over: impl Future<Output = ()> + Unpin) -> Result<Ended, Broken> {
+        let mut shown = None;
         loop {
-            let request =
-                ClientRequest::GetTaskRequest(rmcp::model::GetTaskRequest::new(GetTaskParams::new(&id)));
-            let result = match self.send(request, &mut over).await {
-                Ok(Ok(result)) => json!(result),
-                Ok(Err(Ended::TooSlow)) => {
-                    self.cancel(&id).await;
-                    return Ok(Ended::TooSlow);
-                }
-                Ok(Err(end)) => return Ok(end),
-                Err(Broken::Stopped) => {
-                    self.cancel(&id).await;
-                    return Err(Broken::Stopped);
-                }
-                Err(broken) => return Err(broken),
+            let look = ClientRequest::GetTaskRequest(GetTaskRequest::new(GetTaskParams::new(id)));
+            let result = match self.send(look, &mut over).await? {
+                Ok(result) => json!(result),
+                Err(end) => return Ok(end),
             };
-            if let Some(message) = result["statusMessage"].as_str() {
-                self.under.task.progress(&format!("{message}\n"));
+            let said = result["statusMessage"].as_str().map(str::to_owned);
+            if said != shown {
+                self.under.progress(said.as_deref().unwrap_or_default());
+                shown = said;
             }
             match result["status"].as_str() {
                 Some("completed") => return Ok(Ended::Answered(result["result"].clone())),
                 Some("cancelled") => return Ok(Ended::Error("the server has cancelled its task".to_owned())),
                 Some("failed") => {
                     let why = result["error"]["message"].as_str().unwrap_or("it does not say why");
-                    return Ok(Ended::Error(format!("the server's task failed: {why}")));
+                    let text = format!("the server's task failed: {why}");
+                    return Ok(Ended::Error(self.connection.shown(&text)));
                 }
                 Some("input_required") => {
                     let responses = self.responses(result["inputRequests"].clone());
-                    let update = self.connection.peer().update_task(UpdateTaskParams::new(&id, responses));
-                    if let Err(error) = update.await {
-                        return Ok(Ended::Error(text_of(&error)));
+                    let update = UpdateTaskRequest::new(UpdateTaskParams::new(id, responses));
+                    let sent = self.send(ClientRequest::UpdateTaskRequest(update), &mut over).await?;
+                    if let Err(end) = sent {
+                        return Ok(end);
                     }
                 }
                 Some(_) | None => {}
@@ -251,21 +316,10 @@ impl Call<'_> {
             let wait = result["pollIntervalMs"].as_u64().map_or(TASK_POLL_MIN, Duration::from_millis);
             tokio::select! {
                 () = tokio::time::sleep(wait.clamp(TASK_POLL_MIN, TASK_POLL_MAX)) => {}
-                _ = self.under.task.cancelled() => {
-                    self.cancel(&id).await;
-                    return Err(Broken::Stopped);
-                }
-                () = &mut over => {
-                    self.cancel(&id).await;
-                    return Ok(Ended::TooSlow);
-                }
+                _ = self.under.task.cancelled() => return Err(Broken::Stopped),
+                () = &mut over => return Ok(Ended::TooSlow),
             }
         }
-    }
-
-    async fn cancel(&self, id: &str) {
-        // A server that does not hear it may go on; the class of the call says what that means.
-        let _unheard = self.connection.peer().cancel_task(CancelTaskParams::new(id)).await;
     }
 
     /// Sends one request and waits for its end; tells the server when nobody waits any more.
@@ -278,12 +332,12 @@ impl Call<'_> {
         let handler = self.connection.handler();
         let mut under_way = handler.under_way().await;
         let sent = self.connection.peer().send_request_with_option(request, options).await;
-        let mut handle = sent.map_err(|error| Broken::NotSent(text_of(&error)))?;
+        let mut handle = sent.map_err(|error| Broken::NotSent(self.connection.text_of(&error)))?;
         let token = handle.progress_token.clone();
         under_way.insert(token.clone(), self.under.clone());
         drop(under_way);
         let ended = tokio::select! {
-            answer = &mut handle.rx => received(answer.unwrap_or(Err(ServiceError::TransportClosed))),
+            answer = &mut handle.rx => self.received(answer.unwrap_or(Err(ServiceError::TransportClosed))),
             _ = self.under.task.cancelled() => {
                 tell(handle, "the call was cancelled").await;
                 Err(Broken::Stopped)
@@ -295,6 +349,22 @@ impl Call<'_> {
         };
         handler.under_way().await.remove(&token);
         ended
+    }
+
+    fn received(
+        &self,
+        answer: Result<ServerResult, ServiceError>,
+    ) -> Result<Result<ServerResult, Ended>, Broken> {
+        let error = match answer {
+            Ok(result) => return Ok(Ok(result)),
+            Err(error) => error,
+        };
+        let text = self.connection.text_of(&error);
+        match &error {
+            ServiceError::McpError(_) => Ok(Err(Ended::Error(text))),
+            ServiceError::TransportSend(error) if refused_connection(error) => Err(Broken::NotSent(text)),
+            _ => Err(Broken::Lost(text)),
+        }
     }
 
     /// What a server is told of the call beside its arguments: by the key it can know one that it has seen.
@@ -322,18 +392,6 @@ enum Ended {
     TooSlow,
 }
 
-fn received(answer: Result<ServerResult, ServiceError>) -> Result<Result<ServerResult, Ended>, Broken> {
-    match answer {
-        Ok(result) => Ok(Ok(result)),
-        Err(error @ ServiceError::McpError(_)) => Ok(Err(Ended::Error(text_of(&error)))),
-        Err(ServiceError::TransportSend(error)) => {
-            let text = crate::sdk::error_chain(&error);
-            Err(if refused_connection(&error) { Broken::NotSent(text) } else { Broken::Lost(text) })
-        }
-        Err(error) => Err(Broken::Lost(text_of(&error))),
-    }
-}
-
 /// Whether the error says that there was no connection to send anything through.
 fn refused_connection(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut cause = Some(error);
@@ -347,7 +405,8 @@ fn refused_connection(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 async fn tell(handle: RequestHandle<RoleClient>, why: &str) {
-    if let Err(error) = handle.cancel(Some(why.to_owned())).await {
-        tracing::debug!(%error, "a server could not be told to stop");
+    let told = tokio::time::timeout(MCP_LAST_WORDS, handle.cancel(Some(why.to_owned()))).await;
+    if !matches!(told, Ok(Ok(_))) {
+        tracing::debug!("a server could not be told to stop");
     }
 }

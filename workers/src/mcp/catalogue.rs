@@ -2,17 +2,20 @@
 //!
 //! Name, description, input and annotations are the server's and follow it; effect and permission follow the annotations until a person
 //! writes something else there. Leaves reading it for flows to the language. Invariant: a person's word on effect and permission stays,
-//! but for one thing: `allow` becomes `ask` when the tool behind it is another one.
+//! but for one thing: `allow` becomes `ask` when the tool behind it is another one, unless its server says itself that it only reads.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use outlast_protocol::ToolEffect;
 use outlast_protocol::worker::definition;
 use serde::Deserialize;
 use serde_json::{Map, json};
 
 use super::names::{full_name, server_of};
 use crate::Json;
+use crate::limits::{DESCRIPTION_CHARS_MAX, TOOL_BYTES_MAX};
+use crate::tools::quote;
 
 /// A tool as its server offers it.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,29 +28,30 @@ pub(super) struct Offered {
     annotations: Json,
 }
 
-/// What a server says of a tool. It may be wrong, so what harms most counts.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Hints {
-    read_only_hint: bool,
-    idempotent_hint: bool,
-    destructive_hint: Option<bool>,
-}
-
 impl Offered {
-    /// Reads a tool of a listing.
+    /// Reads a tool of a listing. A long description is cut; the rest means something only as a whole.
     pub(super) fn read(server: &str, tool: &Json) -> Result<Offered, String> {
         let Some(own_name) = tool.get("name").and_then(Json::as_str).filter(|name| !name.is_empty()) else {
             return Err("a tool has no name".to_owned());
         };
-        let text = |field: &str| tool.get(field).and_then(Json::as_str).map(str::to_owned);
-        Ok(Offered {
+        let text = |field: &str| tool.get(field).and_then(Json::as_str);
+        let description = text("description").or_else(|| text("title")).unwrap_or_default();
+        let offered = Offered {
             name: full_name(server, own_name),
             own_name: own_name.to_owned(),
-            description: text("description").or_else(|| text("title")).unwrap_or_default(),
+            description: quote(description, DESCRIPTION_CHARS_MAX),
             input: input(tool.get("inputSchema")),
             annotations: tool.get("annotations").filter(|all| all.is_object()).cloned().unwrap_or(json!({})),
-        })
+        };
+        let bytes = own_name.len() + offered.input.to_string().len() + offered.annotations.to_string().len();
+        if bytes > TOOL_BYTES_MAX {
+            let what = "its name, input and annotations";
+            return Err(format!(
+                "{} is left out: {what} are longer than {TOOL_BYTES_MAX} bytes",
+                offered.name
+            ));
+        }
+        Ok(offered)
     }
 
     /// The hash by which a change is known.
@@ -80,14 +84,14 @@ fn input(schema: Option<&Json>) -> Json {
     Json::Object(schema)
 }
 
-/// Effect and permission as annotations have it: no word means `once`, and a person is asked.
+/// Effect and permission as annotations have it: a person is asked about all that does not only read.
 fn class(annotations: &Json) -> (&'static str, &'static str) {
-    let hints = Hints::deserialize(annotations).unwrap_or_default();
-    match (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint) {
-        (true, None | Some(false), _) => ("pure", "allow"),
-        (_, _, true) => ("idempotent", "ask"),
-        (_, _, false) => ("once", "ask"),
-    }
+    let effect = ToolEffect::of_annotations(annotations);
+    let permission = match effect {
+        ToolEffect::Pure => "allow",
+        ToolEffect::Idempotent | ToolEffect::Once => "ask",
+    };
+    (effect.name(), permission)
 }
 
 /// The tools of a file, by name.
@@ -217,12 +221,9 @@ fn keep_own_words(old: &Json, new: &mut Json) {
             new[field] = own.into();
         }
     }
+    let (_, says) = class(&new["annotations"]);
     let same = ["description", "input"].iter().all(|field| old.get(*field) == new.get(*field));
-    if !same
-        && word(old, "permission") == "allow"
-        && word(new, "permission") == "allow"
-        && word(new, "effect") != "pure"
-    {
+    if !same && word(old, "permission") == "allow" && word(new, "permission") == "allow" && says != "allow" {
         new["permission"] = "ask".into();
     }
 }
@@ -256,19 +257,12 @@ mod tests {
     }
 
     #[test]
-    fn annotations_become_classes_and_no_word_means_the_worst() {
+    fn only_what_reads_needs_no_question() {
         for (annotations, effect, permission) in [
             (json!({}), "once", "ask"),
             (json!("odd"), "once", "ask"),
-            (json!({"title": "t", "openWorldHint": false}), "once", "ask"),
-            (json!({"destructiveHint": false}), "once", "ask"),
             (json!({"idempotentHint": true}), "idempotent", "ask"),
-            (json!({"idempotentHint": true, "destructiveHint": true}), "idempotent", "ask"),
             (json!({"readOnlyHint": true}), "pure", "allow"),
-            (json!({"readOnlyHint": true, "idempotentHint": true}), "pure", "allow"),
-            // Who says both is not believed.
-            (json!({"readOnlyHint": true, "destructiveHint": true}), "once", "ask"),
-            (json!({"readOnlyHint": "yes"}), "once", "ask"),
         ] {
             let entry = tool("t", json!({"annotations": annotations}));
             assert_eq!(
@@ -276,6 +270,24 @@ mod tests {
                 (&json!(effect), &json!(permission)),
                 "{annotations}"
             );
+        }
+    }
+
+    /// Case LIM-04: nothing of a tool is as long as its server likes.
+    #[test]
+    fn what_a_server_says_of_a_tool_is_bounded() {
+        let described = tool("t", json!({"description": "日".repeat(1 << 20)}));
+        let shown = described["description"].as_str().unwrap();
+        assert_eq!(shown.chars().count(), DESCRIPTION_CHARS_MAX + 1);
+        assert!(shown.ends_with("日…"), "it says that it was cut");
+        let long = "x".repeat(TOOL_BYTES_MAX);
+        for tool in [
+            json!({"name": long}),
+            json!({"name": "t", "inputSchema": {"type": "object", "description": long}}),
+            json!({"name": "t", "annotations": {"title": long}}),
+        ] {
+            let why = Offered::read("s", &tool).unwrap_err();
+            assert!(why.starts_with("s__") && why.contains("left out") && why.len() < 200, "{}", why.len());
         }
     }
 
@@ -340,6 +352,23 @@ mod tests {
             ["~ s__a: another description, permission allow -> ask",]
         );
         assert!(catalogue.text().contains("\"idempotent\""));
+    }
+
+    /// What a person called `pure` is so by their word, which is about the tool that they saw.
+    #[test]
+    fn allow_stays_on_another_tool_only_where_its_server_says_so() {
+        for (before, now, permission) in [
+            (json!({}), json!({}), "ask"),
+            (json!({"readOnlyHint": true}), json!({}), "ask"),
+            (json!({}), json!({"readOnlyHint": true}), "allow"),
+            (json!({"readOnlyHint": true}), json!({"readOnlyHint": true}), "allow"),
+        ] {
+            let catalogue = pulled(&[tool("a", json!({"annotations": before}))]);
+            let edited = catalogue.text().replace("\"once\"", "\"pure\"").replace("\"ask\"", "\"allow\"");
+            let mut catalogue = Catalogue::parse(&edited).unwrap();
+            catalogue.put("s", vec![tool("a", json!({"annotations": now, "description": "now it deletes"}))]);
+            assert_eq!(catalogue.tools["s__a"]["permission"], permission, "{before} {now}");
+        }
     }
 
     #[test]

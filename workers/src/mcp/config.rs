@@ -1,7 +1,7 @@
 //! Which servers a directory has: `.mcp.json`, in the format of other programs (`{"mcpServers": {NAME: {…}}}`).
 //!
 //! Leaves starting servers to their keeper. Invariant: a mistake in one server's entry costs that server and names what is wrong;
-//! values of variables are put in here and shown nowhere.
+//! values of variables are put in here and shown nowhere, so errors go through [`ServerConfig::shown`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::answer::bounded;
 use super::names::SEPARATOR;
 use crate::Json;
 use crate::limits::{CONFIG_BYTES_MAX, MCP_START, SERVER_NAME_CHARS_MAX};
@@ -20,7 +21,8 @@ pub(crate) const FILE: &str = ".mcp.json";
 /// The servers of a directory.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    servers: BTreeMap<String, Result<ServerConfig, String>>,
+    /// Without a value: it is disabled.
+    servers: BTreeMap<String, Result<Option<ServerConfig>, String>>,
 }
 
 /// One server.
@@ -46,13 +48,38 @@ pub(crate) enum Reach {
 }
 
 impl std::fmt::Debug for Reach {
-    /// Without variables and headers: they hold secrets.
+    /// Without arguments, variables, address and headers: they hold secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Reach::Stdio { command, args, .. } => f.debug_list().entry(command).entries(args).finish(),
-            Reach::Http { url, .. } => f.write_str(url),
+            Reach::Stdio { command, .. } => f.write_str(command),
+            Reach::Http { .. } => f.write_str("http"),
         }
     }
+}
+
+impl ServerConfig {
+    /// A text that came with an error, for people: of bounded size, with the server's name where its address stood.
+    pub(super) fn shown(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        if let Reach::Http { url, .. } = &self.reach {
+            for address in forms(url) {
+                text = text.replace(&address, &self.name);
+            }
+        }
+        bounded([text.as_str()])
+    }
+}
+
+/// How an address may stand in an error: as it was written, as it is sent, and without what logs in.
+fn forms(url: &str) -> Vec<String> {
+    let mut forms = vec![url.to_owned()];
+    if let Ok(mut sent) = reqwest::Url::parse(url) {
+        forms.push(sent.to_string());
+        if sent.set_username("").and_then(|()| sent.set_password(None)).is_ok() {
+            forms.push(sent.to_string());
+        }
+    }
+    forms
 }
 
 #[derive(Deserialize)]
@@ -101,29 +128,39 @@ impl Config {
 
     fn parse(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Config, String> {
         let file: FileJson = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let servers = file.servers.into_iter().filter_map(|(name, entry)| {
-            let server = server(&name, entry, variable).transpose()?;
-            Some((name, server))
+        let servers = file.servers.into_iter().map(|(name, entry)| {
+            let server = server(&name, entry, variable);
+            (name, server)
         });
         Ok(Config { servers: servers.collect() })
     }
 
-    /// The names of all servers, those with a wrong entry too.
+    /// The names of all servers, those that are disabled or have a wrong entry too.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.servers.keys().map(String::as_str)
+    }
+
+    /// Whether the file has a server and says that it is not to be used.
+    #[must_use]
+    pub fn is_disabled(&self, name: &str) -> bool {
+        matches!(self.servers.get(name), Some(Ok(None)))
     }
 
     /// One server.
     ///
     /// # Errors
-    /// If there is none of this name, or what is wrong with its entry.
+    /// If there is none of this name, if it is disabled, or what is wrong with its entry.
     pub fn server(&self, name: &str) -> Result<ServerConfig, String> {
-        let missing = || {
-            let names: Vec<&str> = self.names().collect();
-            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            Err(format!("{FILE} does not have it (it has {there})"))
-        };
-        self.servers.get(name).cloned().unwrap_or_else(missing)
+        match self.servers.get(name) {
+            Some(Ok(Some(server))) => Ok(server.clone()),
+            Some(Ok(None)) => Err(format!("it is disabled in {FILE}")),
+            Some(Err(why)) => Err(why.clone()),
+            None => {
+                let names: Vec<&str> = self.names().collect();
+                let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                Err(format!("{FILE} does not have it (it has {there})"))
+            }
+        }
     }
 }
 
@@ -233,13 +270,15 @@ mod tests {
     fn entries_as_other_programs_write_them_are_understood() {
         let config = parsed(
             r#"{"mcpServers": {
-                "fs": {"command": "npx", "args": ["-y", "fs", "${HOME:-/home}"], "env": {"A": "${TOKEN}"}, "startTimeout": 5},
-                "web": {"type": "http", "url": "https://h/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}, "timeout": "2m"},
+                "fs": {"command": "npx", "args": ["-y", "fs", "${HOME:-/home}", "--key=${TOKEN}"], "env": {"A": "${TOKEN}"}, "startTimeout": 5},
+                "web": {"type": "http", "url": "https://h/mcp?key=${TOKEN}", "headers": {"Authorization": "Bearer ${TOKEN}"}, "timeout": "2m"},
                 "off": {"command": "x", "disabled": true},
                 "odd": {"command": "x", "autoApprove": [], "icon": 7}},
               "inputs": []}"#,
         );
-        assert_eq!(config.names().collect::<Vec<_>>(), ["fs", "odd", "web"]);
+        assert_eq!(config.names().collect::<Vec<_>>(), ["fs", "odd", "off", "web"]);
+        assert!(config.is_disabled("off") && !config.is_disabled("fs") && !config.is_disabled("none"));
+        assert!(config.server("off").unwrap_err().contains("is disabled"));
         let fs = config.server("fs").unwrap();
         assert_eq!((fs.start, fs.call), (Duration::from_secs(5), None));
         let Reach::Stdio { args, env, .. } = &fs.reach else { panic!("{fs:?}") };

@@ -80,7 +80,7 @@ impl Connection {
         };
         let service = match started {
             Ok(Ok(service)) => service,
-            Ok(Err(error)) => return Err(refused(error, watched.as_ref()).await),
+            Ok(Err(error)) => return Err(refused(error, watched.as_ref(), config).await),
             Err(_) => {
                 let story = story(watched.as_ref(), Duration::ZERO).await;
                 let text = format!("it was not ready after {} s{story}", config.start.as_secs_f32());
@@ -89,9 +89,8 @@ impl Connection {
         };
         let speaks = service.peer().peer_info().map(|info| info.protocol_version.clone()).unwrap_or_default();
         if !ProtocolVersion::KNOWN_VERSIONS.contains(&speaks) {
-            return Err(Refused::Other(format!(
-                "it speaks version {speaks} of the protocol, which is not known here"
-            )));
+            let text = format!("it speaks version {speaks} of the protocol, which is not known here");
+            return Err(Refused::Other(config.shown(&text)));
         }
         Ok(Connection { service, watched, listing: Mutex::new(None), config: config.clone() })
     }
@@ -120,8 +119,11 @@ impl Connection {
     /// Why they cannot be asked for.
     pub(super) async fn listing(&self) -> Result<Arc<Listing>, String> {
         let mut known = self.listing.lock().await;
-        let changed = self.handler().take_changed();
-        match known.as_ref().filter(|_| !changed) {
+        if self.handler().take_changed() {
+            // It stays forgotten if the new one cannot be had.
+            *known = None;
+        }
+        match known.as_ref() {
             Some(listing) => Ok(listing.clone()),
             None => Ok(known.insert(self.list().await?).clone()),
         }
@@ -133,12 +135,26 @@ impl Connection {
         Ok(known.insert(self.list().await?).clone())
     }
 
+    /// An error of the library for people.
+    pub(super) fn text_of(&self, error: &ServiceError) -> String {
+        self.shown(&match error {
+            ServiceError::McpError(said) => format!("{} (error {})", said.message, said.code.0),
+            ServiceError::TransportClosed => "the connection was closed".to_owned(),
+            other => error_chain(other),
+        })
+    }
+
+    /// See [`ServerConfig::shown`].
+    pub(super) fn shown(&self, text: &str) -> String {
+        self.config.shown(text)
+    }
+
     async fn list(&self) -> Result<Arc<Listing>, String> {
         let can = self.peer().peer_info().is_some_and(|info| info.capabilities.tools.is_some());
         let listed = if can {
             let asked = listing::list(self.peer(), &self.config.name);
             match tokio::time::timeout(self.config.start, asked).await {
-                Ok(listed) => listed.map_err(|error| text_of(&error)),
+                Ok(listed) => listed.map_err(|error| self.text_of(&error)),
                 Err(_) => Err("it did not list its tools in time".to_owned()),
             }
         } else {
@@ -169,17 +185,16 @@ impl Refused {
     }
 }
 
-async fn refused(error: ClientInitializeError, watched: Option<&Watched>) -> Refused {
+async fn refused(error: ClientInitializeError, watched: Option<&Watched>, config: &ServerConfig) -> Refused {
+    let said = |message: &str| config.shown(&format!("it refuses the handshake: {message}"));
     match &error {
-        ClientInitializeError::JsonRpcError(said)
+        ClientInitializeError::JsonRpcError(error)
             if [ErrorCode::METHOD_NOT_FOUND, ErrorCode::UNSUPPORTED_PROTOCOL_VERSION]
-                .contains(&said.code) =>
+                .contains(&error.code) =>
         {
-            Refused::Handshake(format!("it refuses the handshake: {}", said.message))
+            Refused::Handshake(said(&error.message))
         }
-        ClientInitializeError::JsonRpcError(said) => {
-            Refused::Other(format!("it refuses the handshake: {}", said.message))
-        }
+        ClientInitializeError::JsonRpcError(error) => Refused::Other(said(&error.message)),
         ClientInitializeError::ConnectionClosed(_) => {
             let story = story(watched, MCP_LAST_WORDS).await;
             Refused::Other(format!("it ended before it was ready{story}"))
@@ -187,7 +202,8 @@ async fn refused(error: ClientInitializeError, watched: Option<&Watched>) -> Ref
         other => {
             // A program that ends at once may do so before or while it is spoken to.
             let story = story(watched, MCP_LAST_WORDS).await;
-            Refused::Other(format!("it cannot be reached: {}{story}", error_chain(other)))
+            let why = config.shown(&error_chain(other));
+            Refused::Other(format!("it cannot be reached: {why}{story}"))
         }
     }
 }
@@ -196,15 +212,6 @@ async fn story(watched: Option<&Watched>, patience: Duration) -> String {
     match watched {
         Some(watched) => watched.story(patience).await,
         None => String::new(),
-    }
-}
-
-/// An error of the library for people.
-pub(super) fn text_of(error: &ServiceError) -> String {
-    match error {
-        ServiceError::McpError(said) => format!("{} (error {})", said.message, said.code.0),
-        ServiceError::TransportClosed => "the connection was closed".to_owned(),
-        other => error_chain(other),
     }
 }
 

@@ -17,7 +17,9 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 
 use crate::Json;
+use crate::limits::{INPUT_ROUNDS_MAX, REMARK_CHARS_MAX};
 use crate::sdk::{Locked, TaskContext};
+use crate::tools::quote;
 
 /// Fields by which a call answers what its server asks a person.
 pub(super) type Answers = serde_json::Map<String, Json>;
@@ -42,8 +44,22 @@ impl Under {
         if let Some(content) = fitting(&self.answers, question) {
             return serde_json::json!({"action": "accept", "content": content});
         }
-        self.unanswered.lock().push(asked(question));
+        self.keep(question);
         serde_json::json!({"action": "cancel"})
+    }
+
+    /// Shows what the server says of its work.
+    pub(super) fn progress(&self, message: &str) {
+        self.task.progress(&format!("{}\n", quote(message, REMARK_CHARS_MAX)));
+    }
+
+    /// Keeps a question for a person.
+    fn keep(&self, question: &Json) {
+        let question = quote(&asked(question), REMARK_CHARS_MAX);
+        let mut unanswered = self.unanswered.lock();
+        if unanswered.len() < INPUT_ROUNDS_MAX as usize && !unanswered.contains(&question) {
+            unanswered.push(question);
+        }
     }
 }
 
@@ -88,7 +104,7 @@ impl ClientHandler for Handler {
             (Some(call), None) => call.answer(&question),
             (_, _) => {
                 for call in under_way.values() {
-                    call.unanswered.lock().push(asked(&question));
+                    call.keep(&question);
                 }
                 Json::Null
             }
@@ -110,7 +126,7 @@ impl ClientHandler for Handler {
             call.task.percent((progress.progress / total * 100.0).clamp(0.0, 100.0));
         }
         match &progress.message {
-            Some(message) => call.task.progress(&format!("{message}\n")),
+            Some(message) => call.progress(message),
             None => call.task.heartbeat(),
         }
     }

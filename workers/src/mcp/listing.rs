@@ -21,6 +21,13 @@ pub(super) struct Listing {
     pub(super) warnings: Vec<String>,
 }
 
+impl Listing {
+    /// How many tools were looked at.
+    fn seen(&self) -> usize {
+        self.tools.len() + self.warnings.len()
+    }
+}
+
 /// Asks for all pages.
 pub(super) async fn list(peer: &Peer<RoleClient>, server: &str) -> Result<Listing, ServiceError> {
     let mut listing = Listing::default();
@@ -31,7 +38,7 @@ pub(super) async fn list(peer: &Peer<RoleClient>, server: &str) -> Result<Listin
         let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
         let asked = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await?;
         let (tools, next) = page_of(&asked.await_response().await?);
-        for tool in &tools {
+        for tool in tools.iter().take(LIST_TOOLS_MAX.saturating_sub(listing.seen())) {
             match Offered::read(server, tool) {
                 Ok(tool) if names.insert(tool.name.clone()) => listing.tools.push(tool),
                 // While a list changes, a tool may come on two pages.
@@ -42,7 +49,7 @@ pub(super) async fn list(peer: &Peer<RoleClient>, server: &str) -> Result<Listin
         let Some(next) = next.filter(|next| !next.is_empty()) else { break };
         let end = if !cursors.insert(next.clone()) {
             "the list repeats a page: it ends there"
-        } else if page >= LIST_PAGES_MAX || listing.tools.len() >= LIST_TOOLS_MAX {
+        } else if page >= LIST_PAGES_MAX || listing.seen() >= LIST_TOOLS_MAX {
             "the list is too long: the rest of it is left out"
         } else {
             cursor = Some(next);

@@ -4,7 +4,6 @@
 //! what is no message is skipped, an answer that is too long is answered for, and nothing of the program outlives its connection.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -22,12 +21,12 @@ use tokio::sync::{Mutex, oneshot, watch};
 
 use crate::Json;
 use crate::limits::{
-    KILL_MAX, MCP_LEAVE, MESSAGE_BYTES_MAX, MESSAGE_EDGE_BYTES, QUOTE_CHARS_MAX, STDERR_TAIL_BYTES,
-    TERM_GRACE,
+    KILL_MAX, MCP_LEAVE, MESSAGE_BYTES_MAX, MESSAGE_EDGE_BYTES, MESSAGE_ID_BYTES, QUOTE_CHARS_MAX,
+    STDERR_TAIL_BYTES, TERM_GRACE,
 };
 use crate::sdk::Locked;
 use crate::tools::guard::{SERVER, SUBCOMMAND};
-use crate::tools::{ALLOWED, quote};
+use crate::tools::{bare_environment, quote};
 
 /// A program to start.
 #[derive(Clone, Copy, Debug)]
@@ -76,11 +75,9 @@ pub(super) fn start(program: Program<'_>, guard: Option<&PathBuf>) -> io::Result
         }
         None => Command::new(program.command),
     };
-    command.args(program.args).current_dir(program.directory).process_group(0).env_clear();
-    command.envs(ALLOWED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
-    command
-        .env("PWD", program.directory)
-        .envs(program.env.iter().map(|(n, v)| (OsStr::new(n), OsStr::new(v))));
+    command.args(program.args).current_dir(program.directory).process_group(0);
+    bare_environment(command.as_std_mut(), program.directory);
+    command.envs(program.env);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // A guard must not be killed: it ends by itself, last, when its input closes.
     let mut child = command.kill_on_drop(guard.is_none()).spawn()?;
@@ -99,7 +96,10 @@ pub(super) fn start(program: Program<'_>, guard: Option<&PathBuf>) -> io::Result
         ended.send_replace(Some(how));
     });
     let write = Arc::new(Mutex::new(Some(stdin)));
-    Ok((Pipes { lines: Lines::new(stdout), write, noise: 0, _keep: keep }, Watched { end, said }))
+    Ok((
+        Pipes { lines: Lines::new(stdout), write, noise: Noise::default(), _keep: keep },
+        Watched { end, said },
+    ))
 }
 
 /// Waits for the end of the program; ends it if its connection is dropped first.
@@ -149,10 +149,20 @@ async fn listen(mut stderr: ChildStderr, said: Arc<Locked<Vec<u8>>>) {
 pub(super) struct Pipes {
     lines: Lines,
     write: Arc<Mutex<Option<ChildStdin>>>,
-    /// Lines that were no messages.
-    noise: u64,
+    noise: Noise,
     /// Its end tells the watcher that nobody speaks to the program any more.
     _keep: oneshot::Sender<()>,
+}
+
+/// Whether the program has written what is neither a message nor blank.
+#[derive(Debug, Default)]
+struct Noise(bool);
+
+impl Noise {
+    /// Takes note of a line that is no message; says whether it is the first one worth a word.
+    fn begins(&mut self, line: &[u8]) -> bool {
+        !line.trim_ascii().is_empty() && !std::mem::replace(&mut self.0, true)
+    }
 }
 
 impl Transport<RoleClient> for Pipes {
@@ -182,8 +192,7 @@ impl Transport<RoleClient> for Pipes {
             match read {
                 Ok(message) => return Some(message),
                 Err(line) => {
-                    self.noise += u64::from(!line.trim_ascii().is_empty());
-                    if self.noise == 1 {
+                    if self.noise.begins(&line) {
                         let line = quote(&String::from_utf8_lossy(&line), QUOTE_CHARS_MAX);
                         tracing::warn!(
                             line,
@@ -225,7 +234,11 @@ fn too_long(head: &[u8], tail: &[u8]) -> Option<ServerJsonRpcMessage> {
         return None;
     }
     let before_result = head.split("\"result\"").next().unwrap_or_default();
-    let id = id_in(before_result).or_else(|| id_in(tail.get(tail.rfind('}')?.saturating_sub(40)..)?))?;
+    let in_tail = || {
+        let near_end = tail.rfind('}')?.saturating_sub(MESSAGE_ID_BYTES);
+        id_in(&tail[tail.floor_char_boundary(near_end)..])
+    };
+    let id = id_in(before_result).or_else(in_tail)?;
     failed(&json!(id), &format!("the answer is longer than {MESSAGE_BYTES_MAX} bytes and was not read"))
 }
 
@@ -322,10 +335,34 @@ mod tests {
     }
 
     #[test]
+    fn noise_is_told_once_and_blank_lines_are_none() {
+        let mut noise = Noise::default();
+        let told: Vec<bool> =
+            ["", "\r", "hello", "", " ", "again", ""].map(|line| noise.begins(line.as_bytes())).into();
+        assert_eq!(told, [false, false, true, false, false, false, false]);
+    }
+
+    #[test]
     fn an_overlong_answer_ends_its_request() {
         for (head, tail, id) in [
             (r#"{"jsonrpc":"2.0","id":12,"result":{"content":[{"id":9"#, r#"xx"}]}}"#, Some(12)),
             (r#"{"result":{"content":[{"id":9,"text":"xx"#, r#"xx"}]},"jsonrpc":"2.0","id":12}"#, Some(12)),
+            // Whatever stands before the id, also where a character is longer than a byte.
+            (
+                r#"{"result":{"content":[{"text":"xx"#,
+                r#"日日日日日日日日日日"}]},"jsonrpc":"2.0","id":12}"#,
+                Some(12),
+            ),
+            (
+                r#"{"result":{"content":[{"text":"xx"#,
+                r#"日日日日日日日日日日."}]},"jsonrpc":"2.0","id":12}"#,
+                Some(12),
+            ),
+            (
+                r#"{"result":{"content":[{"text":"xx"#,
+                r#"日日日日日日日日日日.."}]},"jsonrpc":"2.0","id":12}"#,
+                Some(12),
+            ),
             ("garbage \"id\":12", "}", None),
             (r#"{"result":{}"#, "no end", None),
         ] {

@@ -1,13 +1,14 @@
 //! How fast a provider may be asked: requests and tokens a minute.
 //!
 //! Leaves refusals of the provider, which may count otherwise, to the flow. Invariant: what was let through never exceeds the rate by
-//! more than one minute's worth, and a worker that has just started has saved up nothing: the one before it may have used it all.
+//! more than one minute's worth, but for a request that is larger by itself: it goes alone, when a whole minute is free, and what
+//! comes after it waits for all of it. A worker that has just started has saved up nothing: the one before it may have used it all.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::error::{Kind, ModelError};
-use crate::limits::{PACE_WAIT_MAX, PACE_WINDOW};
+use crate::limits::{PACE_DEBT_MAX, PACE_WAIT_MAX, PACE_WINDOW};
 
 /// The rates of one endpoint, as far as they are set.
 #[derive(Debug)]
@@ -73,7 +74,8 @@ impl Pace {
 
     /// How long so much must wait. Nothing is taken yet.
     pub(crate) fn wait(&self, amount: u64, now: Instant) -> Duration {
-        (self.spent_until.max(now) + self.worth(amount)).saturating_duration_since(now + PACE_WINDOW)
+        let worth = self.worth(amount).min(PACE_WINDOW);
+        (self.spent_until.max(now) + worth).saturating_duration_since(now + PACE_WINDOW)
     }
 
     /// Takes so much.
@@ -90,7 +92,8 @@ impl Pace {
     }
 
     fn worth(&self, amount: u64) -> Duration {
-        PACE_WINDOW.mul_f64(amount as f64 / self.per_minute as f64)
+        let seconds = PACE_WINDOW.as_secs_f64() * amount as f64 / self.per_minute as f64;
+        Duration::try_from_secs_f64(seconds).unwrap_or(PACE_DEBT_MAX).min(PACE_DEBT_MAX)
     }
 }
 
@@ -111,7 +114,27 @@ mod tests {
         pace.take(60, at(61));
         assert_eq!(pace.wait(1, at(61)), Duration::from_secs(1));
         assert_eq!(pace.wait(60, at(1_000)), Duration::ZERO, "rest is not saved up for longer");
-        assert_eq!(pace.wait(61, at(1_000)), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn what_is_larger_than_a_minutes_worth_goes_alone() {
+        let start = Instant::now();
+        let at = |seconds: u64| start + Duration::from_secs(seconds);
+        let mut pace = Pace::new(60, start);
+        assert_eq!(pace.wait(600, start), Duration::from_secs(60), "when a whole minute is free");
+        assert_eq!(pace.wait(600, at(60)), Duration::ZERO);
+        pace.take(600, at(60));
+        assert_eq!(pace.wait(1, at(60)), Duration::from_secs(541), "the next one waits for all of it");
+        assert_eq!(pace.wait(u64::MAX, at(60)), Duration::from_secs(600));
+    }
+
+    #[test]
+    fn absurd_amounts_are_no_end_of_the_model() {
+        let start = Instant::now();
+        let mut pace = Pace::new(1, start);
+        pace.correct(0, u64::MAX);
+        pace.take(u64::MAX, start);
+        assert!(pace.wait(1, start) <= PACE_DEBT_MAX * 3, "{pace:?}");
     }
 
     #[test]

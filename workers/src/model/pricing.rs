@@ -1,8 +1,8 @@
 //! What answers cost: tokens times a table of prices.
 //!
 //! The table `prices.json` stands for list prices of the day it was written; a file of the same form, named by
-//! `OUTLAST_MODEL_PRICES`, is looked into before it, and the `prices` of a profile before both. Leaves adding up and limits to the
-//! runtime. Invariant: money is a decimal, exact; a model that is in no table has no cost, never a guessed one.
+//! `OUTLAST_MODEL_PRICES`, is looked into before it; the `prices` of a profile's endpoint, if it has any, stand for both. Leaves
+//! adding up and limits to the runtime. Invariant: money is a decimal, exact; a model that is in no table has no cost, never a guessed one.
 
 use std::collections::BTreeMap;
 
@@ -146,14 +146,6 @@ pub(crate) fn rates(
     found.map(Rates::read).transpose()
 }
 
-/// Says what is wrong with a file of prices.
-///
-/// # Errors
-/// What is wrong, with the file's name.
-pub(crate) fn check_prices(path: &str) -> Result<(), String> {
-    read_file(path).map(drop)
-}
-
 fn read_file(path: &str) -> Result<Table, String> {
     let size = std::fs::metadata(path).map_err(|error| format!("{PRICES_VARIABLE}: {path}: {error}"))?.len();
     if size > PRICES_BYTES_MAX {
@@ -220,8 +212,8 @@ mod tests {
         assert!(rates("gpt-5-mini", None, path).unwrap().is_some());
         assert_eq!(rates("a model of my own", None, path), Ok(None));
         std::fs::write(file.path(), r#"{"gpt-5": {"input": 7}}"#).unwrap();
-        let error = check_prices(path.unwrap()).unwrap_err();
+        let error = rates("gpt-5", None, path).unwrap_err();
         assert!(error.contains("expected") && error.contains(path.unwrap()), "{error}");
-        assert!(check_prices("/no/such/file").is_err());
+        assert!(rates("gpt-5", None, Some("/no/such/file")).is_err());
     }
 }

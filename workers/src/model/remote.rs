@@ -4,7 +4,8 @@
 //! gives answers in its own types, and what this worker promises is lost there, namely reasoning, signatures and encrypted items
 //! byte for byte, the provider's own stop reason, what is wrong with arguments that are no object, errors inside a stream told
 //! apart, and limits on all of it. Leaves the wire to [`super::wire`], the conversation's rules to [`super::conversation`].
-//! Invariant: nothing is retried here; what a provider was asked is decided by the conversation and the settings alone.
+//! Invariant: nothing is retried here; what a provider was asked is decided by the conversation and the settings (the protocol's
+//! [`Endpoint`]) alone. Prices and rates that the settings leave out are those of the worker's own environment.
 
 use outlast_protocol::profile::Endpoint;
 use reqwest::RequestBuilder;
@@ -13,9 +14,9 @@ use super::conversation::{Reader, Turn, turns};
 use super::error::{Kind, ModelError};
 use super::heard::{Answer, Assemble};
 use super::pace::Paces;
-use super::pricing::{PRICES_VARIABLE, Rates, check_prices, rates};
+use super::pricing::{PRICES_VARIABLE, Rates, rates};
 use super::wire::Wire;
-use super::{Completion, Provider, Request, anthropic, chat, responses};
+use super::{Completion, Provider, Request, Variables, anthropic, chat, responses};
 use crate::Json;
 use crate::limits::{KEY_CHARS, TOKEN_BYTES};
 use crate::sdk::TaskContext;
@@ -44,32 +45,28 @@ const REQUESTS_VARIABLE: &str = "OUTLAST_MODEL_REQUESTS_PER_MINUTE";
 /// How many tokens a minute are read and written.
 const TOKENS_VARIABLE: &str = "OUTLAST_MODEL_TOKENS_PER_MINUTE";
 
-/// Says what is wrong with the settings that a worker takes from its own environment: prices and rates.
+/// Reads a variable of the environment that holds a count; none if it is not set.
 ///
 /// # Errors
-/// What is wrong, with the variable's name.
-pub fn check_environment(variable: &dyn Fn(&str) -> Option<String>) -> Result<(), String> {
-    let prices = variable(PRICES_VARIABLE).filter(|path| !path.is_empty());
-    prices.as_deref().map_or(Ok(()), check_prices)?;
-    rate(REQUESTS_VARIABLE, variable)?;
-    rate(TOKENS_VARIABLE, variable).map(drop)
-}
-
-fn rate(name: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<u64>, String> {
+/// If it holds anything else, with the variable's name.
+pub fn count(name: &str, variable: Variables<'_>) -> Result<Option<u64>, String> {
     let Some(text) = variable(name).filter(|text| !text.trim().is_empty()) else { return Ok(None) };
-    let rate = text.trim().parse().ok().filter(|rate| *rate > 0);
-    rate.map(Some).ok_or_else(|| format!("{name} is {text:?}: expected a number, 1 or more"))
+    let count = text.trim().parse().ok().filter(|count| *count > 0);
+    count.map(Some).ok_or_else(|| format!("{name} is {text:?}: expected a number, 1 or more"))
 }
 
 impl Remote {
-    pub(crate) fn new(protocol: Protocol, settings: &Endpoint) -> Result<Remote, String> {
-        let variable = |name: &str| std::env::var(name).ok();
+    /// What `settings` leave out of prices and rates, and the key, come from the environment.
+    pub(crate) fn new(
+        protocol: Protocol,
+        settings: &Endpoint,
+        variable: Variables<'_>,
+    ) -> Result<Remote, String> {
         let table = variable(PRICES_VARIABLE).filter(|path| !path.is_empty());
-        let requests = settings
-            .requests_per_minute
-            .map_or_else(|| rate(REQUESTS_VARIABLE, &variable), |r| Ok(Some(r)))?;
-        let tokens =
-            settings.tokens_per_minute.map_or_else(|| rate(TOKENS_VARIABLE, &variable), |r| Ok(Some(r)))?;
+        let rate =
+            |set: Option<u64>, name: &str| set.map_or_else(|| count(name, variable), |rate| Ok(Some(rate)));
+        let requests = rate(settings.requests_per_minute, REQUESTS_VARIABLE)?;
+        let tokens = rate(settings.tokens_per_minute, TOKENS_VARIABLE)?;
         let rates = rates(&settings.name, settings.prices.as_ref(), table.as_deref())?;
         if rates.is_none() {
             tracing::info!(
@@ -86,7 +83,7 @@ impl Remote {
         }
         Ok(Remote {
             protocol,
-            wire: Wire::new(settings, protocol.path())?,
+            wire: Wire::new(settings, protocol.path(), variable)?,
             settings: settings.clone(),
             author: format!("{}/{}", protocol.name(), settings.name),
             rates,
@@ -132,14 +129,15 @@ impl Remote {
         let response =
             self.wire.send(&body, |r, key| self.protocol.sign(r, key, task)).await.map_err(sized)?;
         let mut assembly = self.protocol.assembly(&self.author);
-        self.wire.read(response, assembly.as_mut(), task).await.map_err(sized)?;
+        let read = self.wire.read(response, assembly.as_mut(), task).await;
         let heard = assembly.heard();
         if let (Some(input), Some(output)) = (heard.usage.input, heard.usage.output) {
             self.paces.correct(estimated, input.saturating_add(output));
         }
-        // What was heard is paid for, also if it makes no answer.
+        // What was heard is paid for, also if it broke off or makes no answer.
         let cost = self.rates.and_then(|rates| rates.cost(&heard.usage));
-        heard.answer(&task.op().replace('.', "_")).map_err(|error| ModelError { cost, ..sized(error) })
+        let answer = read.and_then(|()| heard.answer(&task.op().replace('.', "_")));
+        answer.map_err(|error| ModelError { cost, ..sized(error) })
     }
 
     fn completion(&self, answer: Answer) -> Completion {

@@ -10,6 +10,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{RequestBuilder, Response};
 use tokio::time::Instant;
 
+use super::Variables;
 use super::error::{Kind, ModelError, classify, retry_after};
 use super::heard::{Assemble, Progress};
 use super::sse::{Event, Reader};
@@ -25,6 +26,9 @@ pub(crate) struct Wire {
     idle: Duration,
 }
 
+/// What stands in an error where the key stood.
+const KEY_SHOWN: &str = "[key]";
+
 /// The key, or why there is none.
 enum Key {
     NotWanted,
@@ -34,7 +38,7 @@ enum Key {
 
 impl Wire {
     /// Prepares requests to `path` below the base of the settings.
-    pub(crate) fn new(settings: &Endpoint, path: &str) -> Result<Wire, String> {
+    pub(crate) fn new(settings: &Endpoint, path: &str, variable: Variables<'_>) -> Result<Wire, String> {
         let base = settings.url.trim_end_matches('/');
         let whole = if base.ends_with(path) { base.to_owned() } else { format!("{base}{path}") };
         let endpoint =
@@ -50,9 +54,9 @@ impl Wire {
         };
         let key = match settings.key_env.as_deref().filter(|name| !name.is_empty()) {
             None => Key::NotWanted,
-            Some(variable) => match std::env::var(variable).ok().filter(|key| !key.trim().is_empty()) {
-                Some(key) => Key::Present { variable: variable.to_owned(), key: key.trim().to_owned() },
-                None => Key::Missing { variable: variable.to_owned() },
+            Some(name) => match variable(name).filter(|key| !key.trim().is_empty()) {
+                Some(key) => Key::Present { variable: name.to_owned(), key: key.trim().to_owned() },
+                None => Key::Missing { variable: name.to_owned() },
             },
         };
         Ok(Wire {
@@ -96,7 +100,7 @@ impl Wire {
         let bytes = tokio::time::timeout(MODEL_USAGE_WAIT, read_up_to(response, ERROR_BYTES_MAX)).await;
         let bytes = bytes.map(|read| read.0).unwrap_or_default();
         let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into());
-        Err(classify(Some(status), &body).after(wait))
+        Err(classify(Some(status), &self.without_key(body)).after(wait))
     }
 
     /// Reads an answer to its end, showing its text on the way.
@@ -128,7 +132,7 @@ impl Wire {
             Ok(answer) if complete => answer,
             Ok(_) | Err(_) => return Err(ModelError::new(Kind::Cut, "the answer is not whole")),
         };
-        task.progress(&assembly.add(&answer)?.text);
+        task.progress(&assembly.add(&self.harmless("", answer))?.text);
         assembly.done();
         Ok(())
     }
@@ -152,7 +156,7 @@ impl Wire {
                 Err(_) => return Err(self.silent()),
             };
             for event in reader.push(&chunk).map_err(too_much)? {
-                if take(&event, assembly, task)? {
+                if self.take(&event, assembly, task)? {
                     silent_at = Instant::now()
                         + match assembly.progress() {
                             Progress::Open => self.idle,
@@ -162,7 +166,7 @@ impl Wire {
             }
         }
         if let Some(event) = reader.finish().map_err(too_much)? {
-            take(&event, assembly, task)?;
+            self.take(&event, assembly, task)?;
         }
         Ok(())
     }
@@ -171,11 +175,58 @@ impl Wire {
         ModelError::new(Kind::Timeout, format!("the model said nothing for {} s", self.idle.as_secs_f64()))
     }
 
-    /// Takes the key out of what a server says, for some repeat it, and says where a refused one comes from.
+    /// Takes in an event; says whether it brought anything.
+    fn take(
+        &self,
+        event: &Event,
+        assembly: &mut dyn Assemble,
+        task: &TaskContext,
+    ) -> Result<bool, ModelError> {
+        if event.data.trim() == "[DONE]" {
+            assembly.done();
+            return Ok(true);
+        }
+        let is_error = event.name == "error";
+        let piece = match serde_json::from_str::<Json>(&event.data) {
+            Ok(piece) => piece,
+            Err(_) if is_error => event.data.clone().into(),
+            Err(_) => return Err(ModelError::new(Kind::Cut, "the stream contains what is no JSON")),
+        };
+        let piece = self.harmless(&event.name, piece);
+        if is_error {
+            return Err(classify(None, &piece));
+        }
+        let added = assembly.add(&piece)?;
+        task.progress(&added.text);
+        Ok(added.something)
+    }
+
+    /// Takes the key out of a piece that tells of an error, whose text is shown; an answer stays as it is.
+    fn harmless(&self, event: &str, piece: Json) -> Json {
+        let kind = piece.get("type").and_then(Json::as_str).unwrap_or(event);
+        let has_error = piece.get("error").is_some_and(|error| !error.is_null());
+        let tells = has_error || event == "error" || ["error", "response.failed"].contains(&kind);
+        if tells { self.without_key(piece) } else { piece }
+    }
+
+    /// Takes the key out of what a server says: some repeat it. This comes before any cut, which would leave a part of it.
+    fn without_key(&self, said: Json) -> Json {
+        let Key::Present { key, .. } = &self.key else { return said };
+        match said {
+            Json::String(text) => text.replace(key.as_str(), KEY_SHOWN).into(),
+            Json::Array(all) => all.into_iter().map(|one| self.without_key(one)).collect(),
+            Json::Object(fields) => {
+                fields.into_iter().map(|(name, value)| (name, self.without_key(value))).collect()
+            }
+            Json::Null | Json::Bool(_) | Json::Number(_) => said,
+        }
+    }
+
+    /// Takes the key out of an error, wherever it came in from, and says where a refused one comes from.
     pub(crate) fn explained(&self, mut error: ModelError) -> ModelError {
         match &self.key {
             Key::Present { variable, key } => {
-                error.text = error.text.replace(key.as_str(), "[key]");
+                error.text = error.text.replace(key.as_str(), KEY_SHOWN);
                 if error.kind == Kind::Auth {
                     error
                         .text
@@ -196,27 +247,6 @@ impl Wire {
     fn endpoint(&self) -> &str {
         self.endpoint.as_str()
     }
-}
-
-/// Takes in an event; says whether it brought anything.
-fn take(event: &Event, assembly: &mut dyn Assemble, task: &TaskContext) -> Result<bool, ModelError> {
-    if event.data.trim() == "[DONE]" {
-        assembly.done();
-        return Ok(true);
-    }
-    let Ok(piece) = serde_json::from_str::<Json>(&event.data) else {
-        return Err(if event.name == "error" {
-            classify(None, &event.data.clone().into())
-        } else {
-            ModelError::new(Kind::Cut, "the stream contains what is no JSON")
-        });
-    };
-    if event.name == "error" {
-        return Err(classify(None, &piece));
-    }
-    let added = assembly.add(&piece)?;
-    task.progress(&added.text);
-    Ok(added.something)
 }
 
 /// A failure of the connection. It never names the address, which may carry what is nobody's business.
@@ -263,7 +293,7 @@ mod tests {
             ("ftp://h", None),
             ("h", None),
         ] {
-            let wire = Wire::new(&settings(url), "/chat/completions").ok();
+            let wire = Wire::new(&settings(url), "/chat/completions", &|_| None).ok();
             assert_eq!(wire.as_ref().map(Wire::endpoint), endpoint, "{url}");
         }
     }

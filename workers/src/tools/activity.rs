@@ -1,7 +1,9 @@
 //! The tools as activities: each by itself for flows, and all behind `tool` for models.
 //!
-//! Leaves the work to the tool modules. Invariant: through `tool`, whatever a model asked for is answered with a `ToolResult`;
-//! only a broken task (no call at all) is a failure.
+//! Leaves the work to the tool modules. Invariant: through `tool`, whatever a model asked for is answered with a `ToolResult`. A
+//! failure is only what the flow has to see: a broken task (no call at all), and of servers' tools a server that cannot be had
+//! (`ServerUnavailable`, to be tried again), a tool that is not the approved one any more (`ApprovalStale`), and a call that the
+//! runtime has stopped (`Stopped`).
 
 use std::sync::Arc;
 

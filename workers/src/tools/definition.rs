@@ -125,6 +125,14 @@ impl Tool {
         }
     }
 
+    /// The class that holds where the flow says nothing.
+    pub(crate) fn class(self) -> &'static str {
+        match self.effect() {
+            "" => "once",
+            effect => effect,
+        }
+    }
+
     fn params(self) -> &'static [Param] {
         match self {
             Tool::Read => &READ,
@@ -219,16 +227,12 @@ pub(crate) fn time(value: &Json) -> Option<Duration> {
 #[must_use]
 pub fn catalogue() -> Json {
     let tools = Tool::ALL.map(|tool| {
-        let (effect, permission) = match tool.effect() {
-            "" => ("once", "ask"),
-            "pure" => ("pure", "allow"),
-            effect => (effect, "ask"),
-        };
+        let permission = if tool.class() == "pure" { "allow" } else { "ask" };
         json!({
             "name": tool.name(),
             "description": tool.about(),
             "input": tool.input_schema(),
-            "effect": effect,
+            "effect": tool.class(),
             "permission": permission,
         })
     });

@@ -29,8 +29,7 @@ impl Toolbox {
         if self.rules.is_empty() {
             return Ok(());
         }
-        let class = if tool.effect().is_empty() { "once" } else { tool.effect() };
-        let mut call = Call::new(tool.name(), &Json::Object(args.clone()), class);
+        let mut call = Call::new(tool.name(), &Json::Object(args.clone()), tool.class());
         if let Some(path) = args.get("path").and_then(Json::as_str) {
             call = call.at(&self.jail.shown(&self.jail.resolve(path)?));
         }

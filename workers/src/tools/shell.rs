@@ -25,7 +25,7 @@ use crate::limits::{GUARD_WORD_MAX, KILL_EVERY, KILL_MAX, SHELL_MARGIN, SHELL_TI
 use crate::sdk::{TaskContext, duration_text};
 
 /// The variables that commands and servers get from the worker's environment.
-pub(crate) const ALLOWED: [&str; 6] = ["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
+const ALLOWED: [&str; 6] = ["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
 
 /// How a command ended, and what it said.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +95,9 @@ fn start(toolbox: &Toolbox, task: &TaskContext, command: &str) -> io::Result<Run
         None => Command::new("/bin/sh"),
     };
     builder.arg("-c").arg(command).current_dir(toolbox.jail.root()).process_group(0);
-    set_environment(&mut builder, task, toolbox.jail.root());
+    bare_environment(&mut builder, toolbox.jail.root());
+    builder.env("OUTLAST_RUN", task.run()).env("OUTLAST_OP", task.op());
+    builder.env("OUTLAST_ATTEMPT", task.attempt().to_string()).env("OUTLAST_IDEMPOTENCY_KEY", task.key());
     // One pipe for both, so that the order of what is written is kept.
     builder.stdout(theirs.try_clone()?).stderr(theirs);
     let lifeline = if toolbox.guard.is_some() {
@@ -114,16 +116,10 @@ fn start(toolbox: &Toolbox, task: &TaskContext, command: &str) -> io::Result<Run
     Ok(Running { child, group, output: pipe::Receiver::from_owned_fd(ours.into())?, lifeline })
 }
 
-fn set_environment(builder: &mut Command, task: &TaskContext, directory: &Path) {
-    builder.env_clear();
-    for name in ALLOWED {
-        if let Some(value) = std::env::var_os(name) {
-            builder.env(name, value);
-        }
-    }
-    builder.env("PWD", directory);
-    builder.env("OUTLAST_RUN", task.run()).env("OUTLAST_OP", task.op());
-    builder.env("OUTLAST_ATTEMPT", task.attempt().to_string()).env("OUTLAST_IDEMPOTENCY_KEY", task.key());
+/// Gives a command or a server the variables that it may have of the worker's, and no other.
+pub(crate) fn bare_environment(command: &mut Command, directory: &Path) {
+    command.env_clear().env("PWD", directory);
+    command.envs(ALLOWED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
 }
 
 impl Running {

@@ -113,12 +113,29 @@ async fn a_call_that_takes_too_long_is_given_up_and_the_server_is_told() {
     running.abort();
 }
 
+/// Case LIM-04: errors and questions are as long as a server likes, and a call's text is not.
+#[tokio::test]
+async fn errors_and_questions_of_a_server_are_bounded() {
+    let bench = bench_of(&json!({}));
+    let (text, ok) = bench.call("s__refuse", json!({"bytes": 4 << 20})).await;
+    assert!(!ok && text.len() < 100_000, "{}", text.len());
+    assert!(text.starts_with("these arguments are no goodrrr"), "{}", &text[..100]);
+    for (bytes, times) in [(4 << 20, 1), (1_000, 200)] {
+        let text = bench.text("s__ask", json!({"bytes": bytes, "times": times})).await;
+        assert!(text.contains("Which account?") && text.len() < 20_000, "{}", text.len());
+    }
+}
+
 #[tokio::test]
 async fn progress_is_shown_to_whoever_watches() {
     let bench = bench_of(&json!({}));
     let task = TaskContext::alone(task_of("s__progress", &json!({}), "pure"));
     assert_eq!(bench.run(task.clone()).await.unwrap(), ("done".to_owned(), true));
     assert!(task.unsent().contains("step 1"), "{}", task.unsent());
+    // Case LIM-04: one long message leaves room for the next.
+    let task = TaskContext::alone(task_of("s__progress", &json!({"bytes": 1 << 20}), "pure"));
+    assert!(bench.run(task.clone()).await.is_ok());
+    assert!(task.unsent().contains("step 2") && task.unsent().len() < 10_000, "{}", task.unsent().len());
 }
 
 /// Case MCP-09: whatever a server asks for is answered at once.
@@ -133,26 +150,6 @@ async fn what_a_server_asks_is_answered_or_refused() {
     let answered = bench.text("s__ask", json!({"_answers": {"account": "savings"}})).await;
     assert!(answered.contains(r#""action":"accept""#) && answered.contains("savings"), "{answered}");
     assert!(!answered.contains("_answers"), "{answered}");
-}
-
-#[tokio::test]
-async fn a_task_of_the_server_is_followed_and_found_again() {
-    let bench = bench_of(&json!({}));
-    bench.write("t.Task.gate", "");
-    let task = TaskContext::alone(task_of("s__task", &json!({"name": "t"}), "once"));
-    let running = tokio::spawn({
-        let (tool, task) = (bench.tool(), task.clone());
-        async move { tool.run(task).await }
-    });
-    bench.appears("t.Task.reached").await;
-    bench.remove("t.Task.gate");
-    let done = tokio::time::timeout(PATIENCE, running).await.unwrap().unwrap().unwrap();
-    assert_eq!(done.value["text"], "task t is done");
-    // Another attempt, which was given the handle of the first, starts nothing.
-    let mut again = task_of("s__task", &json!({"name": "t"}), "once");
-    again.handle = Some(json!({"mcp_task": "t"}));
-    assert_eq!(bench.run(TaskContext::alone(again)).await.unwrap().0, "task t is done");
-    assert_eq!(bench.lines("ledger.jsonl").len(), 1);
 }
 
 /// Case BAT-04: a server that ends neither with its input nor with SIGTERM, and what it started, are gone with the worker.

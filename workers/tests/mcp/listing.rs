@@ -99,3 +99,22 @@ async fn a_tool_that_changed_since_it_was_recorded_is_not_called() {
     assert_eq!(bench.run(TaskContext::alone(gone)).await.unwrap_err().kind, "ApprovalStale");
     assert_eq!(bench.lines("ledger.jsonl").len(), 1);
 }
+
+/// A change that could not be looked at is not forgotten: what was approved is not what would run.
+#[tokio::test]
+async fn a_change_is_not_forgotten_when_the_list_cannot_be_had() {
+    let bench = bench_of(&json!({"unlisted_while": "closed"}));
+    let listed = bench.tools("s").await.unwrap();
+    let note = listed.iter().find(|tool| tool["name"] == "s__note").unwrap();
+    let mut task = task_of("s__note", &json!({"name": "n"}), "once");
+    let described = note["description"].as_str().unwrap();
+    task.definition = Some(outlast_protocol::worker::definition("s__note", described, &note["input"]));
+    assert!(bench.run(TaskContext::alone(task.clone())).await.is_ok());
+    bench.text("s__change", json!({})).await;
+    bench.write("closed", "");
+    let refused = bench.run(TaskContext::alone(task.clone())).await.unwrap_err();
+    assert_eq!(refused.kind, "ServerUnavailable");
+    bench.remove("closed");
+    assert_eq!(bench.run(TaskContext::alone(task)).await.unwrap_err().kind, "ApprovalStale");
+    assert_eq!(bench.lines("ledger.jsonl").len(), 1);
+}

@@ -9,3 +9,4 @@ mod calls;
 mod listing;
 mod services;
 mod starting;
+mod tasks;

@@ -117,3 +117,29 @@ async fn a_service_that_comes_back_is_called_again() {
     let _second = service(&bench, json!({})).await;
     assert_eq!(bench.text("s__echo", json!({"text": "two"})).await, "two");
 }
+
+/// An address may hold a secret: errors name the server and not where it is.
+#[tokio::test]
+async fn the_address_of_a_service_is_not_shown() {
+    let bench = bench(&[]);
+    for url in
+        ["http://127.0.0.1:1/t0p/mcp?key=t0p", "http://me:t0p@127.0.0.1:1?t0p", "http://127.0.0.1:1/a b/t0p"]
+    {
+        bench.configure(&[("s", json!({"url": url}))]);
+        let failure = bench.try_call("s__echo", json!({})).await.unwrap_err();
+        assert!(failure.text.contains("cannot be reached"), "{failure}");
+        assert!(!failure.text.contains("t0p"), "{failure}");
+        assert!(!bench.tools("s").await.unwrap_err().contains("t0p"));
+    }
+    // Also if it goes away after it was there.
+    let first = service(&bench, json!({})).await;
+    let address = std::fs::read_to_string(bench.path().join("address")).unwrap();
+    bench.configure(&[("s", json!({"url": format!("{address}?key=t0p")}))]);
+    assert_eq!(bench.text("s__echo", json!({"text": "here"})).await, "here");
+    drop(first);
+    let said = match bench.try_call("s__echo", json!({})).await {
+        Ok((text, _)) => text,
+        Err(failure) => failure.text,
+    };
+    assert!(!said.contains("t0p"), "{said}");
+}

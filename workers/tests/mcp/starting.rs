@@ -3,7 +3,7 @@
 use outlast_workers::sdk::TaskContext;
 use serde_json::json;
 
-use crate::bench::{bench, bench_of, scripted, task_of};
+use crate::bench::{bench, bench_of, lives, scripted, task_of};
 
 /// Case MCP-04: what is no message is skipped, however it comes.
 #[tokio::test]
@@ -108,4 +108,20 @@ async fn a_server_that_is_not_configured_is_named() {
     bench.write(".mcp.json", "{");
     let failure = bench.try_call("there__echo", json!({})).await.unwrap_err();
     assert!(failure.text.contains(".mcp.json: EOF"), "{}", failure.text);
+}
+
+#[tokio::test]
+async fn a_server_that_is_taken_out_or_disabled_is_ended() {
+    for off in [None, Some(json!({"command": "x", "disabled": true}))] {
+        let bench = bench_of(&json!({}));
+        bench.call("s__note", json!({"name": "n"})).await;
+        let pid = bench.lines("ledger.jsonl")[0]["pid"].as_i64().unwrap();
+        assert!(lives(pid));
+        let servers: Vec<_> = off.clone().map(|entry| ("s", entry)).into_iter().collect();
+        bench.configure(&servers);
+        let (text, ok) = bench.call("s__echo", json!({})).await;
+        let said = if off.is_some() { "is disabled" } else { "does not have it" };
+        assert!(!ok && text.contains(said), "{text}");
+        bench.until("the end of the server", || !lives(pid)).await;
+    }
 }

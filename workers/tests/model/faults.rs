@@ -139,6 +139,27 @@ async fn what_is_no_answer_is_never_a_success() {
     }
 }
 
+/// What a stream cost before it broke is counted, where the server has said it.
+#[tokio::test]
+async fn what_a_broken_answer_cost_is_told() {
+    let all = pieces(Protocol::Anthropic, "m-1", &[text("I will look "), text("twice")], Stop::End);
+    let overloaded = "event: error\ndata: {\"error\":{\"type\":\"overloaded_error\"}}\n\n".to_owned();
+    for (what, rest, ending, kind) in [
+        ("a break", vec![], Ending::Break, "Cut"),
+        ("silence", vec![], Ending::Silence, "Timeout"),
+        ("an error", vec![overloaded], Ending::Close, "Overloaded"),
+        ("no JSON", vec!["data: oops\n\n".to_owned()], Ending::Close, "Cut"),
+    ] {
+        let begun = [&all[..all.len() / 2], &rest].concat();
+        let server = ModelServer::giving([Reply::Stream(begun, ending)]);
+        let hasty = Endpoint { idle_ms: Some(300), ..endpoint(&server) };
+        let hello = json!({"messages": [user("hello")]});
+        let failure = run(&config(Protocol::Anthropic, hasty), "model", hello).await.unwrap_err();
+        assert_eq!(failure.kind, kind, "{what}: {failure}");
+        assert!(failure.cost.is_some(), "{what}: {failure:?}");
+    }
+}
+
 /// Case STR-04: silence ends the attempt, and signs of life alone do not keep it.
 #[tokio::test]
 async fn silence_ends_the_attempt_and_pings_do_not_count() {

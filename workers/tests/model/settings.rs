@@ -1,7 +1,8 @@
 //! What is set: keys, options, limits, addresses.
 
 use outlast_protocol::profile::Endpoint;
-use outlast_tests::model_server::{ModelServer, Protocol, Reply};
+use outlast_tests::model_server::speak::{TOKENS, pieces};
+use outlast_tests::model_server::{Ending, ModelServer, Protocol, Reply, Stop};
 use outlast_workers::model;
 use serde_json::json;
 
@@ -15,7 +16,7 @@ async fn the_key_goes_to_the_server_and_nowhere_else() {
         let error = json!({"error": {"type": "overloaded_error", "message": format!("no room for {key}")}});
         let server = ModelServer::giving([
             Reply::Plain(401, vec![], body),
-            Reply::Stream(vec![format!("data: {error}\n\n")], outlast_tests::model_server::Ending::Close),
+            Reply::Stream(vec![format!("data: {error}\n\n")], Ending::Close),
         ]);
         let failure = ask_hello(protocol, &server).await.unwrap_err();
         let expected =
@@ -31,6 +32,31 @@ async fn the_key_goes_to_the_server_and_nowhere_else() {
         let failure =
             run(&config(protocol, Endpoint { key_env: None, ..endpoint(&server) }), "model", input).await;
         assert_eq!(failure.unwrap_err().kind, "Auth");
+    }
+}
+
+/// An error is cut to a length; what is cut is no key any more.
+#[tokio::test]
+async fn no_part_of_the_key_is_shown_where_an_error_is_cut() {
+    let key = std::env::var(KEY_VARIABLE).unwrap();
+    for protocol in Protocol::ALL {
+        let before = "x".repeat(1_000 - "the model's server reported an error: ".len() - key.len() / 2);
+        let message = format!("{before}{key}");
+        let error = json!({"error": {"type": "overloaded_error", "message": message}});
+        let event = |text: String| Reply::Stream(vec![text], Ending::Close);
+        let json_type = vec![("content-type", "application/json".to_owned())];
+        for reply in [
+            Reply::Plain(500, vec![], error.to_string()),
+            Reply::Plain(500, vec![], message.clone()),
+            Reply::Plain(200, json_type, error.to_string()),
+            event(format!("data: {error}\n\n")),
+            event(format!("event: error\ndata: {}\n\n", json!({"message": message}))),
+            event(format!("event: error\ndata: {message}\n\n")),
+        ] {
+            let server = ModelServer::giving([reply]);
+            let failure = ask_hello(protocol, &server).await.unwrap_err();
+            assert!(!failure.text.contains(&key[..key.len() / 2 - 5]), "{protocol:?}: {}", failure.text);
+        }
     }
 }
 
@@ -130,4 +156,24 @@ async fn a_rate_that_is_set_is_kept() {
         "{failure}"
     );
     assert!(failure.text.contains("it asks to wait"), "{failure}");
+}
+
+#[tokio::test]
+async fn absurd_counts_of_a_server_break_nothing() {
+    for protocol in Protocol::ALL {
+        let all = pieces(protocol, "m-1", &[text("ok")], Stop::End);
+        let absurd: Vec<String> = all
+            .iter()
+            .map(|piece| {
+                [TOKENS.0, TOKENS.1, TOKENS.2].iter().fold(piece.clone(), |piece, count| {
+                    piece.replace(&format!("\":{count}"), &format!("\":{}", u64::MAX))
+                })
+            })
+            .collect();
+        let server = ModelServer::giving([Reply::Stream(absurd, Ending::Close)]);
+        let paced = Endpoint { tokens_per_minute: Some(1_000_000_000), ..endpoint(&server) };
+        let done = run(&config(protocol, paced), "generate", json!({"prompt": "x"})).await.unwrap();
+        assert_eq!(done.value, "ok", "{protocol:?}");
+        assert_eq!(done.usage.unwrap()["output_tokens"], json!(u64::MAX), "{protocol:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! `outlast tools`: catalogues of tools, as `use tools` reads them.
 //!
 //! Leaves servers to the workers' crate and reading catalogues to the language. Invariant: the file is replaced as a whole; a server
-//! that cannot be asked leaves its tools in it as they were.
+//! that cannot be asked, or is disabled, leaves its tools in it as they were.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ enum What {
 /// Arguments of `tools pull`.
 #[derive(Debug, clap::Args)]
 struct PullArguments {
-    /// Only these servers [default: all]
+    /// Only these servers [default: all that are not disabled]
     #[arg(value_name = "SERVER")]
     servers: Vec<String>,
     /// The catalogue
@@ -65,7 +65,7 @@ async fn pull(context: Context<'_>, arguments: &PullArguments) -> Result<Exit, F
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot find the working directory: {error}")))?;
     let config = Config::read(&directory).map_err(Failure::usage)?;
     let asked: Vec<String> = match arguments.servers.as_slice() {
-        [] => config.names().map(str::to_owned).collect(),
+        [] => config.names().filter(|name| !config.is_disabled(name)).map(str::to_owned).collect(),
         some => some.to_vec(),
     };
     if let Some(strange) = asked.iter().find(|name| !config.names().any(|known| known == *name)) {

@@ -9,7 +9,10 @@ use super::Script;
 use crate::failure::Failure;
 
 /// What sets an endpoint, for people who have set none.
-pub(super) const SETTINGS: &str = "OUTLAST_MODEL_URL, OPENAI_API_KEY";
+pub(super) const SETTINGS: &str = "OUTLAST_MODEL_URL, OPENAI_API_KEY, ANTHROPIC_API_KEY";
+
+/// What `OUTLAST_MODEL_PROVIDER` says for a script.
+const SCRIPTED: &str = "scripted";
 
 const PROVIDER: &str = "OUTLAST_MODEL_PROVIDER";
 const URL: &str = "OUTLAST_MODEL_URL";
@@ -66,10 +69,32 @@ pub(super) fn chosen(variable: &dyn Fn(&str) -> Option<String>, script: &Script)
     let set =
         |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
     let asked = set(PROVIDER);
-    if asked.as_deref() == Some("scripted") {
-        return scripted(script);
-    }
-    let Some(provider) = provider(asked.as_deref(), &set)? else { return scripted(script) };
+    let scripted = || Model::Scripted { script: script.text.clone(), script_name: script.name.clone() };
+    let endpoint = match asked.as_deref() {
+        Some(SCRIPTED) => None,
+        other => provider(other, &set)?,
+    };
+    let (model, of_script) = match endpoint {
+        Some(provider) => ((provider.make)(settings(provider, variable, &set)?), String::new()),
+        None => (scripted(), format!("{}: ", script.name)),
+    };
+    // Its worker would refuse it where nobody sees it.
+    let usable = outlast_workers::model::check(&model, variable);
+    usable.map_err(|error| Failure::usage(format!("{of_script}{error}")))?;
+    Ok(model)
+}
+
+/// Says whether a script was asked for, so that nobody is surprised by it.
+pub(super) fn asks_for_script(variable: &dyn Fn(&str) -> Option<String>) -> bool {
+    variable(PROVIDER).is_some_and(|asked| asked.trim() == SCRIPTED)
+}
+
+/// Returns how a provider is asked.
+fn settings(
+    provider: &Provider,
+    variable: &dyn Fn(&str) -> Option<String>,
+    set: &dyn Fn(&str) -> Option<String>,
+) -> Result<Endpoint, Failure> {
     let name = set(NAME).or_else(|| provider.model.map(str::to_owned)).ok_or_else(|| {
         let text = format!("{PROVIDER} is {}, and no model is named", provider.name);
         Failure::usage(text).hint(format!("set {NAME}, for example {NAME}=qwen3:8b"))
@@ -79,16 +104,14 @@ pub(super) fn chosen(variable: &dyn Fn(&str) -> Option<String>, script: &Script)
         // Endpoints on this machine need no key; then none is asked for.
         None => provider.key.filter(|key| set(key).is_some()).map(str::to_owned),
     };
-    // The worker reads these itself; here somebody sees what is wrong with them.
-    outlast_workers::model::check_environment(variable).map_err(Failure::usage)?;
-    Ok((provider.make)(Endpoint {
+    Ok(Endpoint {
         url: set(URL).unwrap_or_else(|| provider.url.to_owned()),
         name,
         key_env,
-        max_tokens: set(MAX_TOKENS).map(|text| tokens(&text)).transpose()?,
+        max_tokens: outlast_workers::model::count(MAX_TOKENS, variable).map_err(Failure::usage)?,
         options: set(OPTIONS).map(|text| options(&text)).transpose()?.unwrap_or_default(),
         ..Endpoint::default()
-    }))
+    })
 }
 
 /// Returns the provider that was asked for, or the one for which a key or an address is there.
@@ -100,7 +123,7 @@ fn provider(
     if let Some(asked) = asked {
         let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
         let found = named(asked).ok_or_else(|| {
-            let hint = format!("expected {}, or scripted", names.join(", "));
+            let hint = format!("expected {}, or {SCRIPTED}", names.join(", "));
             Failure::usage(format!("{PROVIDER}: there is no provider {asked:?}")).hint(hint)
         });
         return found.map(Some);
@@ -109,21 +132,6 @@ fn provider(
         return Ok(named("openai"));
     }
     Ok(PROVIDERS.iter().find(|provider| provider.key.is_some_and(|key| set(key).is_some())))
-}
-
-/// Returns the scripted model, if its worker could read the script: here somebody sees what is wrong with it.
-fn scripted(script: &Script) -> Result<Model, Failure> {
-    let model = Model::Scripted { script: script.text.clone(), script_name: script.name.clone() };
-    let readable = outlast_workers::model::activities(&model);
-    readable.map_err(|error| Failure::usage(format!("{}: {error}", script.name)))?;
-    Ok(model)
-}
-
-fn tokens(text: &str) -> Result<u64, Failure> {
-    let tokens = text.parse().ok().filter(|tokens| *tokens > 0);
-    tokens.ok_or_else(|| {
-        Failure::usage(format!("{MAX_TOKENS} is {text:?}: expected a number of tokens, 1 or more"))
-    })
 }
 
 fn options(text: &str) -> Result<serde_json::Map<String, serde_json::Value>, Failure> {
@@ -200,6 +208,16 @@ mod tests {
     }
 
     #[test]
+    fn only_a_script_that_nobody_asked_for_is_announced() {
+        for (asked, silent) in
+            [(None, false), (Some("scripted"), true), (Some(" scripted "), true), (Some(""), false)]
+        {
+            let variable = |name: &str| asked.filter(|_| name == PROVIDER).map(str::to_owned);
+            assert_eq!(asks_for_script(&variable), silent, "{asked:?}");
+        }
+    }
+
+    #[test]
     fn settings_that_cannot_be_meant_are_refused() {
         for set in [
             vec![(PROVIDER, "openia")],
@@ -207,6 +225,9 @@ mod tests {
             vec![(URL, "http://l"), (MAX_TOKENS, "many")],
             vec![(URL, "http://l"), (MAX_TOKENS, "0")],
             vec![(URL, "http://l"), (OPTIONS, "[1]")],
+            vec![(URL, "http://l"), (OPTIONS, "{\"messages\": 1}")],
+            vec![(URL, "ftp://l")],
+            vec![(URL, "l")],
             vec![(URL, "http://l"), ("OUTLAST_MODEL_PRICES", "/no/such/file")],
             vec![(URL, "http://l"), ("OUTLAST_MODEL_TOKENS_PER_MINUTE", "0")],
             vec![(URL, "http://l"), ("OUTLAST_MODEL_REQUESTS_PER_MINUTE", "ten")],

@@ -41,7 +41,7 @@ pub(super) fn allow(env: &mut Env<'_>, catalogue: CatalogueIx, call: Value) -> R
         return Ok(Value::None);
     };
     let args = call.field("args").map(value_to_json).unwrap_or_default();
-    let seen = Call::new(name, &args, class_of(tool.effect));
+    let seen = Call::new(name, &args, tool.effect.name());
     let any = |rules: &[String], reading| seen.first(rules, reading).is_some();
     let config = &env.config;
     let allowed = if any(&config.deny, Reading::Wide) || any(&config.ask, Reading::Wide) {
@@ -69,17 +69,9 @@ pub(crate) fn refusal(machine: &Machine, config: &Config, shown: &Value) -> Opti
     // A tool that no catalogue knows may do anything.
     let effect =
         tools.into_iter().find(|tool| tool.name == name).map_or(ToolEffect::Once, |tool| tool.effect);
-    let call = Call::new(name, &value_to_json(args), class_of(effect));
+    let call = Call::new(name, &value_to_json(args), effect.name());
     match call.first(&config.deny, Reading::Wide) {
         Some(rule) => Some(format!("denied by the rule {rule}")),
         None => config.deny_asks.then(|| "nobody is asked: the permission mode is deny-asks".to_owned()),
-    }
-}
-
-fn class_of(effect: ToolEffect) -> &'static str {
-    match effect {
-        ToolEffect::Pure => "pure",
-        ToolEffect::Idempotent => "idempotent",
-        ToolEffect::Once => "once",
     }
 }

@@ -56,6 +56,10 @@ struct Script {
     http: Option<PathBuf>,
     /// Over HTTP: answers 404 for sessions, always.
     forgetful: bool,
+    /// Refuses to list its tools as long as there is such a file.
+    unlisted_while: Option<PathBuf>,
+    /// Never answers `tasks/update` and `tasks/cancel`.
+    deaf: bool,
 }
 
 /// The server, as all its threads share it.
@@ -174,15 +178,22 @@ impl Server {
                 "serverInfo": about, "ttlMs": 0, "cacheScope": "private",
             }))),
             "ping" => Some(Ok(json!({}))),
+            "tools/list" if self.script.unlisted_while.as_ref().is_some_and(|file| file.exists()) => {
+                Some(Err((-32603, "the list is being made".to_owned())))
+            }
             "tools/list" => Some(Ok(self.page(params["cursor"].as_str()))),
             "tools/call" => {
                 flood(self.script.flood);
                 tools::call(self, message, out)
             }
             "tasks/get" => Some(Ok(tools::task(params["taskId"].as_str().unwrap_or_default()))),
+            "tasks/update" => {
+                append("updates.jsonl", params);
+                (!self.script.deaf).then(|| Ok(json!({})))
+            }
             "tasks/cancel" => {
                 append("cancelled.jsonl", params);
-                Some(Ok(json!({})))
+                (!self.script.deaf).then(|| Ok(json!({})))
             }
             _ => Some(Err((-32601, "no such method".to_owned()))),
         }
@@ -197,6 +208,9 @@ impl Server {
         );
         if *self.changed.lock().unwrap() {
             all.push(tools::tool("fresh", "It was not there before.", &json!({})));
+            for tool in all.iter_mut().filter(|tool| tool["name"] == "note") {
+                tool["description"] = json!("Does something else now.");
+            }
         }
         let from: usize = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
         let page = if self.script.page == 0 { all.len() } else { self.script.page };
@@ -231,6 +245,7 @@ impl Server {
 /// Adds a line to a file of the working directory, on disk before this returns.
 fn append(file: &str, line: &Value) {
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
-    writeln!(file, "{line}").unwrap();
+    // In one piece: other threads write too.
+    file.write_all(format!("{line}\n").as_bytes()).unwrap();
     file.sync_all().unwrap();
 }

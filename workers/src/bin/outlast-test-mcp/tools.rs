@@ -88,7 +88,10 @@ pub(crate) fn call(server: &Server, message: &Value, out: &Out) -> Option<Result
         "fail" => {
             Some(Ok(json!({"content": [{"type": "text", "text": "it did not work"}], "isError": true})))
         }
-        "refuse" => Some(Err((-32602, "these arguments are no good".to_owned()))),
+        "refuse" => {
+            let more = "r".repeat(args["bytes"].as_u64().unwrap_or(0) as usize);
+            Some(Err((-32602, format!("these arguments are no good{more}"))))
+        }
         "image" => {
             Some(Ok(json!({"content": [{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}]})))
         }
@@ -127,7 +130,11 @@ fn converse(server: &Server, message: &Value, out: &Out) -> Option<Result<Value,
     match params["name"].as_str().unwrap_or_default() {
         "ask" => {
             let schema = json!({"type": "object", "properties": {"account": {"type": "string"}}, "required": ["account"]});
-            let question = json!({"message": "Which account?", "requestedSchema": schema});
+            let more = "?".repeat(params["arguments"]["bytes"].as_u64().unwrap_or(0) as usize);
+            let question = json!({"message": format!("Which account?{more}"), "requestedSchema": schema});
+            for _before in 1..params["arguments"]["times"].as_u64().unwrap_or(1) {
+                server.ask("elicitation/create", &question, out);
+            }
             text(server.ask("elicitation/create", &question, out)["result"].to_string())
         }
         "sample" => {
@@ -142,8 +149,9 @@ fn converse(server: &Server, message: &Value, out: &Out) -> Option<Result<Value,
         "roots" => text(server.ask("roots/list", &json!({}), out).to_string()),
         "progress" | "endless_progress" => {
             let endless = params["name"] == "endless_progress";
+            let more = "p".repeat(params["arguments"]["bytes"].as_u64().unwrap_or(0) as usize);
             for step in (1..=4).chain(std::iter::repeat_n(4, if endless { usize::MAX } else { 0 })) {
-                let params = json!({"progressToken": meta["progressToken"], "progress": step, "total": 4, "message": format!("step {step}")});
+                let params = json!({"progressToken": meta["progressToken"], "progress": step, "total": 4, "message": format!("step {step}{more}")});
                 (out.lock().unwrap())(
                     &json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}),
                 );
@@ -158,13 +166,18 @@ fn converse(server: &Server, message: &Value, out: &Out) -> Option<Result<Value,
     }
 }
 
-/// A task as it stands: done when its gate is open. It is on disk, so it outlives the server.
+/// A task as it stands: done when its gates are open; while `Asks` is closed, it asks a person. It is on disk, so it outlives the
+/// server.
 pub(crate) fn task(name: &str) -> Value {
     let working = gate(name, "Task").exists();
     let stamp = "2027-01-01T00:00:00Z";
     let mut task = json!({"taskId": name, "createdAt": stamp, "lastUpdatedAt": stamp, "ttlMs": null, "pollIntervalMs": 1,
         "statusMessage": "at it", "status": if working { "working" } else { "completed" }});
-    if working {
+    if gate(name, "Asks").exists() {
+        task["status"] = json!("input_required");
+        task["inputRequests"] = json!({"q": {"method": "elicitation/create", "params": {"message": "Which account?",
+            "requestedSchema": {"type": "object", "properties": {"account": {"type": "string"}}}}}});
+    } else if working {
         std::fs::write(gate(name, "Task").with_extension("reached"), "").unwrap();
     } else {
         task["result"] = json!({"content": [{"type": "text", "text": format!("task {name} is done")}]});

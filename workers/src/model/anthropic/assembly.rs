@@ -225,7 +225,9 @@ fn usage(usage: &Json) -> Usage {
         (count_at(usage, "/cache_read_input_tokens"), count_at(usage, "/cache_creation_input_tokens"));
     let plain = count_at(usage, "/input_tokens");
     Usage {
-        input: plain.map(|plain| plain + cached.unwrap_or(0) + cache_written.unwrap_or(0)),
+        input: plain.map(|plain| {
+            plain.saturating_add(cached.unwrap_or(0)).saturating_add(cache_written.unwrap_or(0))
+        }),
         cached,
         cache_written,
         output: count_at(usage, "/output_tokens"),

@@ -56,12 +56,13 @@ impl Assembly {
         }
     }
 
-    /// Takes in a whole item: what its pieces said is replaced.
+    /// Takes in a whole item: what its pieces said is replaced, and weighs no second time.
     fn put(&mut self, at: u64, item: &Json) -> Result<(), ModelError> {
         let read = Item::read(item);
-        self.weight.add(read.bytes(), self.calls())?;
-        self.items.insert(at, read);
-        Ok(())
+        let bytes = read.bytes();
+        let replaced = self.items.insert(at, read).map_or(0, |before| before.bytes());
+        let calls = self.calls();
+        self.weight.add(bytes.saturating_sub(replaced), calls)
     }
 
     fn calls(&self) -> usize {
@@ -257,5 +258,36 @@ fn usage(response: &Json) -> Usage {
         cache_written: None,
         output: count_at(response, "/usage/output_tokens"),
         reasoning: count_at(response, "/usage/output_tokens_details/reasoning_tokens"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::REPLY_BYTES_MAX;
+
+    fn events(text: &str) -> [Json; 4] {
+        let item =
+            |text: &str| json!({"type": "message", "content": [{"type": "output_text", "text": text}]});
+        [
+            json!({"type": "response.output_item.added", "item": item("")}),
+            json!({"type": "response.output_text.delta", "delta": text}),
+            json!({"type": "response.output_item.done", "item": item(text)}),
+            json!({"type": "response.completed", "response": {"status": "completed", "output": [item(text)]}}),
+        ]
+    }
+
+    #[test]
+    fn what_is_said_three_times_weighs_once() {
+        for (bytes, fits) in [(REPLY_BYTES_MAX, true), (REPLY_BYTES_MAX + 1, false)] {
+            let mut assembly = Assembly::new("m");
+            let added = events(&"x".repeat(bytes)).iter().try_for_each(|event| assembly.add(event).map(drop));
+            assert_eq!(added.is_ok(), fits, "{added:?}");
+        }
+        // An end that says more than its pieces did weighs what it adds.
+        let [_, _, done, completed] = events(&"x".repeat(REPLY_BYTES_MAX + 1));
+        for event in [done, completed] {
+            assert!(Assembly::new("m").add(&event).is_err());
+        }
     }
 }
