@@ -14,7 +14,7 @@ use crate::ids::{Attempt, Millis, OpId};
 use crate::input::{Input, Refusal};
 use crate::json::{Reader, Unknown, value_to_json};
 use crate::operation::{Class, Outcome, Phase};
-use crate::state::{ActivityWork, Op, Owner, State};
+use crate::state::{ActivityWork, Op, State};
 
 impl State {
     /// Returns the events that an input causes at `now`, none if there is nothing to record; `random` spreads retry waits.
@@ -166,7 +166,7 @@ impl State {
         let work = self.named(id)?;
         let is_doubt = work.begun && matches!(work.phase, Phase::Held(_) | Phase::Verifying(_));
         // A person may have undone by hand, or give up.
-        let undoes = self.core.ops.get(&id).is_some_and(|op| matches!(op.owner, Owner::Undo(..)));
+        let undoes = self.core.ops.get(&id).is_some_and(|op| op.owner.undoes().is_some());
         let held_undo = undoes && matches!(work.phase, Phase::Held(_)) && *verdict != Settlement::NotHappened;
         if !is_doubt && !held_undo {
             let detail = format!("operation {id} is not in doubt");

@@ -157,10 +157,14 @@ impl State {
         let program = Arc::clone(&self.program);
         let mut turn = Turn::new(&program, self.core.clone(), event);
         let mut applied = turn.dispatch(&event.kind);
-        if let (Err(Stop::Fault(Fault::Transitions)), true) = (&applied, turn.s.cancelling.is_some()) {
-            // No limit bounds a clean-up: one that goes round in circles is given up, as if its time were over.
+        // No limit bounds a clean-up: one that goes round in circles is given up, as if its time were over. Others go on.
+        while let (Err(Stop::Fault(Fault::Transitions)), Some(circling)) = (&applied, turn.s.cleans_up()) {
+            let mut gives_up = std::mem::take(&mut turn.gives_up);
+            if !gives_up.insert(circling) {
+                break;
+            }
             turn = Turn::new(&program, self.core.clone(), event);
-            turn.gives_up = true;
+            turn.gives_up = gives_up;
             applied = turn.dispatch(&event.kind);
         }
         match applied {
@@ -327,8 +331,7 @@ impl State {
     /// Returns the path of the active states, such as `Act` or `Check/Review.Ask`; groups have no path of their own.
     #[must_use]
     pub fn path(&self) -> String {
-        let cleaning = self.core.cancelling.as_ref().and_then(|cancelling| cancelling.current);
-        let mut next = cleaning.or(self.core.root);
+        let mut next = self.core.top();
         let first = next.and_then(|id| self.core.nodes.get(&id));
         let mut path = match first.map(|node| &node.kind) {
             Some(NodeKind::Flow(flow)) => flow.prefix.to_string(),
@@ -427,6 +430,16 @@ impl State {
 }
 
 impl Core {
+    /// Returns the flow instance that cleans up.
+    pub(crate) fn cleans_up(&self) -> Option<NodeId> {
+        self.cancelling.as_ref().and_then(|cancelling| cancelling.current)
+    }
+
+    /// Returns the outermost flow instance that is active: those around the one that cleans up are stopped.
+    pub(crate) fn top(&self) -> Option<NodeId> {
+        self.cleans_up().or(self.root)
+    }
+
     fn new(run: RunId, hash: Arc<str>) -> Core {
         Core {
             run,

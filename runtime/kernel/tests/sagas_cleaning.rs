@@ -160,6 +160,40 @@ fn a_clean_up_that_goes_round_in_circles_is_given_up() {
     ended(&run);
 }
 
+#[test]
+fn a_clean_up_that_goes_round_in_circles_takes_no_other_with_it() {
+    let text = r#"
+        activity tell(who: text) within 20s effect idempotent
+        flow Outer() {
+          on cancel within 5m -> Tell
+          start Work
+          state Work { run Inner() on ok -> end }
+          state Tell { do tell("outer") on ok, problem -> end }
+        }
+        flow Inner() {
+          message Go
+          data turns: int = 0
+          limit turns <= 9 else -> end
+          on cancel within 5m -> Circle
+          start Rest
+          state Rest { await Go within forever on Go -> end }
+          state Circle { await Go, closed within forever on Go -> end on closed set turns += 1 -> Circle }
+        }
+    "#;
+    // It is closed while the inner flow cleans up, or was so before.
+    for early in [false, true] {
+        let mut run = Run::start(compiled(text, "Outer"), json!({}));
+        let cancel = Input::Cancel { by: "ann".to_owned() };
+        for input in if early { [Input::Close, cancel] } else { [cancel, Input::Close] } {
+            run.must(input);
+        }
+        assert_eq!((names(&run), run.state.blocked()), (vec!["tell".to_owned()], None));
+        assert_eq!(run.op("tell").1.input, json!({"who": "outer"}));
+        run.done("tell", json!(null));
+        ended(&run);
+    }
+}
+
 /// A visit that failed and undoes.
 fn undoing(machine: Machine) -> Run {
     let mut run = Run::start(machine, json!({"door": "north"}));
@@ -201,5 +235,56 @@ fn an_undo_that_is_once_and_begun_is_in_doubt_in_a_fork() {
         fork.must(Input::Settle { op, verdict, by: "ann".to_owned() });
         let Some(Outcome::Failed(error)) = fork.state.outcome() else { panic!("{:?}", fork.state.outcome()) };
         assert_eq!(error["type"], if is_done { "Stuck" } else { "UndoFailed" });
+    }
+}
+
+/// A sale whose payment is begun, of which a fork is made; on an unknown outcome it fails, or holds.
+fn payment_of_a_fork(unknown: &str) -> Run {
+    let text = r#"
+        error Declined
+        activity reserve(x: int) -> text within 20s effect idempotent undo give_back
+        activity give_back(x: int, result: text?) within 20s effect idempotent
+        activity pay(x: int) -> text within 20s effect once undo refund unknown holds
+        activity refund(x: int, result: text?) within 20s effect idempotent
+        activity send(x: int) within 20s effect pure
+        saga flow Sale(x: int) raises Declined {
+          start Pay
+          state Pay { do pay(x) on ok -> Book on problem -> fail Declined UNKNOWN }
+          state Book { do reserve(x) on ok -> Send on problem -> fail Declined }
+          state Send { do send(x) on ok -> end on problem -> fail Declined }
+        }
+    "#;
+    let text = text.replace("UNKNOWN", unknown);
+    let text = if unknown.is_empty() { text } else { text.replace(" unknown holds", "") };
+    let mut run = Run::start(compiled(&text, "Sale"), json!({"x": 3}));
+    run.begin("pay");
+    let fork = run.fork();
+    assert_eq!(fork.state.audit(), Ok(()));
+    fork
+}
+
+#[test]
+fn a_fork_does_not_undo_what_its_parent_has_begun() {
+    let declined = Some(Outcome::Failed(json!({"type": "Declined"})));
+    let fork = payment_of_a_fork("on unknown -> fail Declined");
+    assert_eq!(fork.state.outcome().cloned(), declined, "{:?}", names(&fork));
+
+    let held = payment_of_a_fork("");
+    let (op, _) = held.op("pay");
+    for verdict in [Settlement::Happened(json!("receipt")), Settlement::NotHappened] {
+        let is_own = verdict == Settlement::NotHappened;
+        let mut fork = held.clone();
+        fork.must(Input::Settle { op, verdict, by: "ann".to_owned() });
+        if is_own {
+            fork.done("pay", json!("a receipt of its own"));
+        }
+        fork.done("reserve", json!("shelf"));
+        fork.failed("send", "failed");
+        fork.done("give_back", json!(null));
+        if is_own {
+            assert_eq!(fork.op("refund").1.input["result"], json!("a receipt of its own"));
+            fork.done("refund", json!(null));
+        }
+        assert_eq!(fork.state.outcome().cloned(), declined, "{:?}", names(&fork));
     }
 }

@@ -7,12 +7,13 @@ use outlast_dsl::machine::{
     Act, Arm, Arrow, AssignOp, Bind, EachBody, Effect, Goal, Outcome as On, Payload, Slot, Then,
 };
 
+use super::enter::index;
 use super::parts::{Completion, NodeId, NodeKind, Owner, Parent};
 use super::turn::{Spot, Task, Turn};
 use crate::eval::{Scope, add, bind_fields, eval, eval_all, fits, holds, sub};
 use crate::fault::Fault;
 use crate::json::value_to_json;
-use crate::operation::Emit;
+use crate::operation::{Emit, Way};
 use crate::value::Value;
 
 /// An arrow that fits, with its variables bound.
@@ -59,7 +60,7 @@ impl<'m> Turn<'m> {
         if let (On::Ok, Some(slot)) = (completion.outcome, result_slot(&state.effect)) {
             own.bind(slot, completion.payload.clone());
         }
-        if let Some(chosen) = self.choose_from(id, &state.arrows, own, completion, Spot::Arrow)? {
+        if let Some(chosen) = self.choose_from(id, &state.arrows, own, completion, Spot::State)? {
             return Ok(Some(chosen));
         }
         self.choose_in_flow(id, completion)
@@ -73,7 +74,7 @@ impl<'m> Turn<'m> {
     ) -> Result<Option<Chosen<'m>>, Fault> {
         let def = self.program.flow(self.flow(id)?.flow);
         let scope = self.flow_scope(id)?;
-        self.choose_from(id, &def.arrows, scope, completion, Spot::ScopeArrow)
+        self.choose_from(id, &def.arrows, scope, completion, Spot::Flow)
     }
 
     fn choose_from(
@@ -82,11 +83,12 @@ impl<'m> Turn<'m> {
         arrows: &'m [Arrow],
         base: Scope,
         completion: &Completion,
-        spot: fn(usize) -> Spot,
+        spot: fn(Way) -> Spot,
     ) -> Result<Option<Chosen<'m>>, Fault> {
         for on in names_of(completion.outcome) {
             for (at, arrow) in arrows.iter().enumerate().filter(|(_, arrow)| arrow.on.contains(&on)) {
-                self.spot = (Some(id), spot(at));
+                let spot = spot(Way::Arrow(index(at)?));
+                self.spot = (Some(id), spot);
                 self.env.spend(1)?;
                 let mut scope = base.clone();
                 let payload = payload(arrow.payload, completion);
@@ -96,7 +98,7 @@ impl<'m> Turn<'m> {
                     None => true,
                 };
                 if passes {
-                    return Ok(Some(Chosen { arrow, scope, payload, spot: spot(at) }));
+                    return Ok(Some(Chosen { arrow, scope, payload, spot }));
                 }
             }
         }
@@ -113,8 +115,8 @@ impl<'m> Turn<'m> {
             Then::Goal(goal) => self.go(id, scope, &[&arrow.acts], goal),
             Then::Arms(arms) => {
                 let (at, arm) = self.arm_that_fits(&mut scope, &payload, arms)?;
-                if let Spot::Arrow(arrow) = spot {
-                    self.spot = (Some(id), Spot::Arm(arrow, at));
+                if let Spot::State(Way::Arrow(arrow)) = spot {
+                    self.spot = (Some(id), Spot::State(Way::Arm(arrow, index(at)?)));
                     self.note_taken(id, self.spot.1)?;
                 }
                 self.sets(&mut scope, &arm.acts)?;
@@ -170,8 +172,7 @@ impl<'m> Turn<'m> {
         goal: &'m Goal,
     ) -> Result<(), Fault> {
         self.count_transition()?;
-        if self.gives_up && self.s.cancelling.as_ref().is_some_and(|cancelling| cancelling.current.is_some())
-        {
+        if self.s.cleans_up().is_some_and(|current| self.gives_up.contains(&current)) {
             return self.give_up_clean_up();
         }
         let spot = self.spot;
@@ -180,7 +181,7 @@ impl<'m> Turn<'m> {
             return self.take_limit(id, limit);
         }
         self.spot = spot;
-        self.go_unlimited(id, scope, acts, goal, Way::Arrow)
+        self.go_unlimited(id, scope, acts, goal, Cause::Arrow)
     }
 
     /// Goes on after the limits of an arrow.
@@ -190,12 +191,12 @@ impl<'m> Turn<'m> {
         mut scope: Scope,
         acts: &[&'m [Act]],
         goal: &'m Goal,
-        way: Way,
+        cause: Cause,
     ) -> Result<(), Fault> {
         let undoes = self.program.flow(self.flow(id)?.flow).saga
             && match goal {
                 Goal::Fail(_) => true,
-                Goal::End(_) => way == Way::Limit,
+                Goal::End(_) => cause == Cause::Limit,
                 Goal::State(..) | Goal::Stay => false,
             };
         if undoes {
@@ -263,9 +264,9 @@ impl<'m> Turn<'m> {
     }
 }
 
-/// How a goal is come to.
+/// What leads to a goal.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Cause {
     Arrow,
     Limit,
 }

@@ -36,8 +36,7 @@ impl State {
         let mut owned = BTreeSet::new();
         let mut nodes = BTreeSet::new();
         // A stopped flow no longer knows what cleans up inside it.
-        let cleaning = core.cancelling.as_ref().and_then(|cancelling| cancelling.current);
-        if let Some(top) = cleaning.or(core.root) {
+        if let Some(top) = core.top() {
             self.audit_node(top, &mut nodes, &mut owned)?;
         }
         for (id, op) in &core.ops {

@@ -15,7 +15,7 @@ use crate::eval::{Scope, eval, eval_all, holds, show};
 use crate::fault::Fault;
 use crate::ids::{Attempt, Millis, OpId};
 use crate::json::{canonical_text, value_to_json};
-use crate::operation::{Class, Phase};
+use crate::operation::{Class, Phase, Way};
 use crate::value::Value;
 
 impl<'m> Turn<'m> {
@@ -63,8 +63,8 @@ impl<'m> Turn<'m> {
     }
 
     fn note_branch(&mut self, id: NodeId, at: usize) -> Result<(), Fault> {
-        self.spot = (Some(id), Spot::Branch(at));
-        self.note_taken(id, Spot::Branch(at))
+        self.spot = (Some(id), Spot::State(Way::Branch(super::enter::index(at)?)));
+        self.note_taken(id, self.spot.1)
     }
 
     /// Returns the moment at which a wait ends.

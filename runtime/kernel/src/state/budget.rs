@@ -1,8 +1,8 @@
 //! Money: reservations against `limit cost`, and what was really spent.
 //!
 //! An activity that says what it `costs` at most reserves that much before it may be handed out. What does not fit waits while
-//! others hold reservations, and breaks the limit when it is alone. Invariant: spent + reserved keeps every limit at the
-//! moment of a reservation, and the oldest waiting operation is served first.
+//! others hold reservations, and breaks the limit when it is alone; what no way out of a limit would close is then let through.
+//! Invariant: spent + reserved keeps every limit at the moment of any other reservation, and the oldest waiting operation is served first.
 
 use outlast_dsl::machine::Measure;
 use rust_decimal::Decimal;
@@ -27,7 +27,7 @@ impl Turn<'_> {
         let op = self.op(id)?;
         let Work::Activity(work) = &op.work else { return Ok(()) };
         // What undoes is paid for whatever the limit says.
-        if self.costs(work).is_some() && !matches!(op.owner, Owner::Undo(..)) {
+        if self.costs(work).is_some() && op.owner.undoes().is_none() {
             self.s.waiting.insert_mut(id);
             return self.edit_activity(id, |work| work.phase = Phase::Budget);
         }
@@ -45,10 +45,13 @@ impl Turn<'_> {
             if let Some((room, flow, limit)) = self.room(op.flow)?
                 && costs > room
             {
-                if self.s.reserved.is_zero() {
-                    self.tasks.push(Task::Break(flow, limit));
+                if !self.s.reserved.is_zero() {
+                    return Ok(());
                 }
-                return Ok(());
+                if self.is_awaited(op.owner) {
+                    self.tasks.push(Task::Break(flow, limit));
+                    return Ok(());
+                }
             }
             self.s.waiting.remove_mut(&id);
             self.s.reserved = sum(self.s.reserved, costs)?;
@@ -58,6 +61,26 @@ impl Turn<'_> {
             })?;
         }
         Ok(())
+    }
+
+    /// Says whether a state waits for an operation, so that the way out of a limit closes it. Nothing else may break a limit: it
+    /// would still be there, and break it again.
+    fn is_awaited(&self, owner: Owner) -> bool {
+        match owner {
+            Owner::Work(_) => true,
+            Owner::Verify(of) => {
+                self.s.ops.get(&of).is_some_and(|verified| matches!(verified.owner, Owner::Work(_)))
+            }
+            Owner::Timer(..)
+            | Owner::Limit(..)
+            | Owner::Deadline(_)
+            | Owner::Also
+            | Owner::CleanUp
+            | Owner::Run
+            | Owner::Children
+            | Owner::Settling
+            | Owner::Undo(..) => false,
+        }
     }
 
     /// Returns how much the tightest limit leaves, and whose it is: the innermost one if several are as tight.
@@ -109,7 +132,7 @@ impl Turn<'_> {
             Cost::Reported(attempt, _)
                 if self.costs(work).is_some()
                     && (attempt != work.attempt || !work.reserved)
-                    && !matches!(op.owner, Owner::Undo(..)) =>
+                    && op.owner.undoes().is_none() =>
             {
                 Decimal::ZERO
             }

@@ -186,8 +186,7 @@ impl Turn<'_> {
 
     /// A clean-up is given up, or its time is over: that is no good end, so a saga undoes what its clean-up opened.
     pub(super) fn give_up_clean_up(&mut self) -> Result<(), Fault> {
-        let current = self.s.cancelling.as_ref().and_then(|cancelling| cancelling.current);
-        if let Some(id) = current
+        if let Some(id) = self.s.cleans_up()
             && self.program.flow(self.flow(id)?.flow).saga
         {
             self.begin_undoing(id)?;

@@ -257,6 +257,12 @@ impl Turn<'_> {
                 self.arm_limit(id, at)?;
             }
         }
+        for at in 0..program.flow(plan.flow).limits.len() {
+            // The new version may allow more.
+            if !rests && self.was_broken(id, at)? {
+                self.mark(id, at)?;
+            }
+        }
         let kept = self.flow(id)?.limits.clone();
         for (_, op) in old.limits.iter().filter(|(_, op)| !kept.iter().any(|(_, known)| known == op)) {
             self.remove(*op);

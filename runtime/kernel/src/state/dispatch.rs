@@ -127,7 +127,7 @@ impl Turn<'_> {
             (Work::Timer(_), Owner::Limit(node, at)) => {
                 self.close(id);
                 self.flow_mut(node)?.limits.retain(|(_, op)| *op != id);
-                self.take_limit(node, at as usize)?;
+                self.age_reached(node, at as usize)?;
             }
             (Work::Timer(_), Owner::Deadline(node)) => self.deadline(node)?,
             (Work::Timer(_), Owner::CleanUp) => self.give_up_clean_up()?,

@@ -165,6 +165,10 @@ impl Turn<'_> {
                 self.complete_op(id, Completion::new(On::Ok, value))?;
             }
             Settlement::NotHappened => {
+                if work.forked {
+                    // The next attempt is the fork's own, and so is what it does.
+                    self.note_undo(id, op.flow, work.activity, Arc::clone(&work.args));
+                }
                 let due = self.s.time.plus(activity.in_all_ms.unwrap_or(activity.within_ms));
                 self.set_due(id, Some(due))?;
                 self.edit_activity(id, |work| {

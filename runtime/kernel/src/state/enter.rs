@@ -13,6 +13,7 @@ use crate::eval::{eval, eval_all};
 use crate::fault::Fault;
 use crate::ids::Millis;
 use crate::limits::{EVERY_MS_MIN, NESTING_MAX};
+use crate::operation::Way;
 use crate::value::Value;
 
 impl Turn<'_> {
@@ -78,7 +79,8 @@ impl Turn<'_> {
 
     /// Arms one limit on age.
     pub(super) fn arm_limit(&mut self, id: NodeId, at: usize) -> Result<(), Fault> {
-        self.spot = (Some(id), Spot::Limit(at));
+        let index = index(at)?;
+        self.spot = (Some(id), Spot::Flow(Way::Limit(index)));
         let flow = self.flow(id)?;
         let (limit, since) = (&self.program.flow(flow.flow).limits[at], flow.started_at);
         let mut scope = self.flow_scope(id)?;
@@ -86,7 +88,6 @@ impl Turn<'_> {
             return Err(Fault::inconsistent("a limit on age is no duration"));
         };
         // A limit says how much is allowed: it is broken one millisecond later.
-        let index = index(at)?;
         let op = self.open(id, Owner::Limit(id, index), Some(since.plus(ms + 1)), Work::Timer(None))?;
         self.flow_mut(id)?.limits.push((index, op));
         Ok(())
@@ -123,7 +124,8 @@ impl Turn<'_> {
     }
 
     pub(super) fn arm(&mut self, id: NodeId, at: usize, timer: &TimerArrow) -> Result<(), Fault> {
-        self.spot = (Some(id), Spot::Timer(at));
+        let index = index(at)?;
+        self.spot = (Some(id), Spot::State(Way::Timer(index)));
         let mut scope = self.scope(id)?;
         let value = eval(&mut self.env, &mut scope, &timer.due)?;
         let (due, period) = match (timer.kind, value) {
@@ -137,7 +139,7 @@ impl Turn<'_> {
                 return Err(crate::eval::unexpected("a timer", &other));
             }
         };
-        self.open_timer(id, index(at)?, due, period)
+        self.open_timer(id, index, due, period)
     }
 
     fn open_timer(&mut self, id: NodeId, at: u32, due: Millis, period: Option<u64>) -> Result<(), Fault> {
@@ -167,7 +169,7 @@ impl Turn<'_> {
             let next = due.plus((late / period + 1) * period);
             self.open_timer(id, at, next, Some(period))?;
         }
-        self.spot = (Some(id), Spot::Timer(at as usize));
+        self.spot = (Some(id), Spot::State(Way::Timer(at)));
         self.note_taken(id, self.spot.1)?;
         self.follow(id, scope, &timer.acts, &timer.goal)
     }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::parts::{NodeKind, Owner, Work};
+use super::parts::{NodeKind, Work};
 use super::turn::Turn;
 use crate::event::{ChildrenOfFork, Config};
 use crate::fault::Fault;
@@ -55,6 +55,8 @@ impl Turn<'_> {
                         work.begun = true;
                         work.forked = true;
                     })?;
+                    // Whatever became of it, the parent did it.
+                    self.s.undos.remove_mut(&op.id);
                     self.undecided(op.id)?;
                 }
                 Work::Activity(_) | Work::Timer(_) | Work::Await(_) | Work::AwaitEnded(..) => {}
@@ -69,20 +71,7 @@ impl Turn<'_> {
     /// What was done before the fork point is the parent's, which may rely on it: the fork undoes what it opens itself. An undo that
     /// is open at the fork point is an open operation like any other, and comes to its end.
     fn leave_undos_to_the_parent(&mut self) {
-        let undone = self.s.ops.values().filter_map(|op| match op.owner {
-            Owner::Undo(_, of) => Some(of),
-            Owner::Work(_)
-            | Owner::Verify(_)
-            | Owner::Timer(..)
-            | Owner::Limit(..)
-            | Owner::Deadline(_)
-            | Owner::Also
-            | Owner::CleanUp
-            | Owner::Run
-            | Owner::Children
-            | Owner::Settling => None,
-        });
-        let undone: BTreeSet<OpId> = undone.collect();
+        let undone: BTreeSet<OpId> = self.s.ops.values().filter_map(|op| op.owner.undoes()).collect();
         let over = self.s.undos.keys().filter(|op| !self.s.ops.contains_key(op) && !undone.contains(op));
         let over: Vec<OpId> = over.copied().collect();
         for op in over {

@@ -86,7 +86,7 @@ impl Turn<'_> {
 
     /// Ends a node and tells its parent; the root ends the run.
     pub(super) fn end_node(&mut self, id: NodeId, completion: Completion) -> Result<(), Fault> {
-        if self.s.cancelling.as_ref().is_some_and(|cancelling| cancelling.current == Some(id)) {
+        if self.s.cleans_up() == Some(id) {
             return self.next_clean_up();
         }
         if let NodeKind::Flow(flow) = &self.node(id)?.kind

@@ -1,17 +1,19 @@
 //! Limits: measured after the sets of an arrow and before its goal, and when a budget or an age runs out.
 //!
-//! Invariant: a broken limit replaces the arrow; its own goal is not measured again. A limit on cost or age, which nothing can set back,
-//! is broken once and not measured from then on; what costs more than is left still finds no room. Cleaning up knows no limits.
+//! Invariant: a broken limit replaces the arrow; its own goal is not measured again. What was spent and how old a flow is nothing can
+//! set back, so a limit on them is broken once, and again only after more was allowed; what costs more than is left still finds no
+//! room. Cleaning up knows no limits.
 
 use outlast_dsl::machine::{Goal, Measure};
 use rust_decimal::Decimal;
 
-use super::arrow::Way;
-use super::enter::visits_after;
+use super::arrow::Cause;
+use super::enter::{index, visits_after};
 use super::parts::NodeId;
 use super::turn::{Spot, Turn};
 use crate::eval::eval;
 use crate::fault::Fault;
+use crate::operation::Way;
 use crate::value::Value;
 
 impl Turn<'_> {
@@ -22,26 +24,56 @@ impl Turn<'_> {
         }
         let program = self.program;
         let def = program.flow(self.flow(id)?.flow);
-        for (at, limit) in def.limits.iter().enumerate() {
-            if self.is_broken(id, at)? {
-                continue;
-            }
-            self.spot = (Some(id), Spot::Limit(at));
-            let measured = self.measure(id, at, limit.measure, goal)?;
-            let mut scope = self.flow_scope(id)?;
-            let max = eval(&mut self.env, &mut scope, &limit.max)?;
-            if exceeds(&measured, &max)? {
-                return Ok(Some(at));
+        for at in 0..def.limits.len() {
+            match (self.is_exceeded(id, at, goal)?, self.was_broken(id, at)?) {
+                (true, false) => return Ok(Some(at)),
+                (false, true) => self.mark(id, at)?,
+                (true, true) | (false, false) => {}
             }
         }
         Ok(None)
     }
 
-    /// Says whether the way out of a limit on cost or age has been taken.
-    fn is_broken(&self, id: NodeId, at: usize) -> Result<bool, Fault> {
+    /// Measures a limit.
+    fn is_exceeded(&mut self, id: NodeId, at: usize, goal: &Goal) -> Result<bool, Fault> {
+        let limit = &self.program.flow(self.flow(id)?.flow).limits[at];
+        self.spot = (Some(id), Spot::Flow(Way::Limit(index(at)?)));
+        let measured = self.measure(id, at, limit.measure, goal)?;
+        let mut scope = self.flow_scope(id)?;
+        let max = eval(&mut self.env, &mut scope, &limit.max)?;
+        exceeds(&measured, &max)
+    }
+
+    /// Says whether the way out of a limit on cost or age was taken, and nothing has been allowed since.
+    pub(super) fn was_broken(&self, id: NodeId, at: usize) -> Result<bool, Fault> {
         let flow = self.flow(id)?;
-        let for_good = is_for_good(self.program.flow(flow.flow).limits[at].measure);
-        Ok(for_good && flow.visits.get(at).is_some_and(|mark| *mark != 0))
+        let only_grows = only_grows(self.program.flow(flow.flow).limits[at].measure);
+        Ok(only_grows && flow.visits.get(at).is_some_and(|mark| *mark != 0))
+    }
+
+    /// Marks a limit on cost or age whose way out is taken, unless it is kept now because more is allowed; one on age then needs
+    /// its timer again.
+    pub(super) fn mark(&mut self, id: NodeId, at: usize) -> Result<(), Fault> {
+        let limit = &self.program.flow(self.flow(id)?.flow).limits[at];
+        if !only_grows(limit.measure) {
+            return Ok(());
+        }
+        let exceeded = self.is_exceeded(id, at, &limit.goal)?;
+        let flow = self.flow_mut(id)?;
+        if let Some(mark) = flow.visits.get_mut(at) {
+            *mark = i64::from(exceeded);
+        }
+        let armed = flow.limits.iter().any(|(known, _)| *known as usize == at);
+        if limit.measure == Measure::Age && !exceeded && !armed { self.arm_limit(id, at) } else { Ok(()) }
+    }
+
+    /// The time of a limit on age is over, unless more was allowed since it was armed.
+    pub(super) fn age_reached(&mut self, id: NodeId, at: usize) -> Result<(), Fault> {
+        if self.was_broken(id, at)? {
+            return Ok(());
+        }
+        let limit = &self.program.flow(self.flow(id)?.flow).limits[at];
+        if self.is_exceeded(id, at, &limit.goal)? { self.take_limit(id, at) } else { self.arm_limit(id, at) }
     }
 
     fn measure(&self, id: NodeId, at: usize, measure: Measure, goal: &Goal) -> Result<Value, Fault> {
@@ -73,22 +105,18 @@ impl Turn<'_> {
         }
         self.count_transition()?;
         let limit = &self.program.flow(self.flow(id)?.flow).limits[at];
-        if is_for_good(limit.measure)
-            && let Some(mark) = self.flow_mut(id)?.visits.get_mut(at)
-        {
-            *mark = 1;
-        }
-        self.spot = (Some(id), Spot::Limit(at));
+        self.spot = (Some(id), Spot::Flow(Way::Limit(index(at)?)));
         self.note_taken(id, self.spot.1)?;
         let mut scope = self.flow_scope(id)?;
         self.sets(&mut scope, &limit.acts)?;
         self.flow_mut(id)?.data.clone_from(&scope.data);
-        self.go_unlimited(id, scope, &[&limit.acts], &limit.goal, Way::Limit)
+        self.mark(id, at)?;
+        self.go_unlimited(id, scope, &[&limit.acts], &limit.goal, Cause::Limit)
     }
 }
 
-/// Says whether what a limit measures only grows, so that once broken it stays so.
-fn is_for_good(measure: Measure) -> bool {
+/// Says whether what a limit measures only grows, so that it stays broken until more is allowed.
+fn only_grows(measure: Measure) -> bool {
     match measure {
         Measure::Cost | Measure::Age => true,
         Measure::Visits(..) | Measure::Data(_) => false,

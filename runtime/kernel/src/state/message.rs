@@ -1,6 +1,6 @@
 //! Messages: who listens, what waits in the mailbox.
 //!
-//! A message is taken at once if a flow instance that declares it listens (from the root inward through `run`); else it waits.
+//! A message is taken at once if a flow instance that declares it listens (from the outermost inward through `run`); else it waits.
 //! Invariant: what was accepted is consumed, withdrawn, discarded or unread; the oldest message that is listened to goes first.
 
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::json::{Reader, Unknown, canonical_text, fields_to_values};
 use crate::program::Program;
 use crate::value::{Record, Shape, Value};
 
-/// Returns the flow instances that may take messages, from the root inward.
+/// Returns the flow instances that may take messages, from the outermost inward.
 pub(crate) fn hearers(core: &Core) -> impl Iterator<Item = (NodeId, &FlowNode)> {
-    let mut next = core.root;
+    let mut next = core.top();
     std::iter::from_fn(move || {
         let id = next?;
         let NodeKind::Flow(flow) = &core.nodes.get(&id)?.kind else { return None };

@@ -89,7 +89,7 @@ impl Turn<'_> {
                 self.s.ops.insert_mut(id, Arc::new(kept));
             }
             Work::Activity(work) if self.s.undos.contains_key(&id) => self.cut_off(&op, work),
-            Work::Activity(_) if matches!(op.owner, Owner::Undo(..)) => {}
+            Work::Activity(_) if op.owner.undoes().is_some() => {}
             Work::Activity(_) | Work::Timer(_) | Work::Await(_) | Work::AwaitEnded(..) | Work::Ask(_) => {
                 self.remove(id);
             }

@@ -53,7 +53,7 @@ pub(crate) struct FlowNode {
     pub(crate) prefix: Arc<str>,
     pub(crate) params: Arc<[Value]>,
     pub(crate) data: Vec<Value>,
-    /// One figure for each limit of the flow: how many visits; of cost and age, 1 once it was broken.
+    /// One figure for each limit of the flow: how many visits; of cost and age, 1 while it is broken and its way out was taken.
     pub(crate) visits: Vec<i64>,
     pub(crate) started_at: Millis,
     /// Whether something outside may have changed on its behalf.
@@ -199,6 +199,25 @@ pub(crate) enum Owner {
     Settling,
     /// The saga that undoes an operation.
     Undo(NodeId, OpId),
+}
+
+impl Owner {
+    /// Returns the operation that is undone for it.
+    pub(crate) fn undoes(self) -> Option<OpId> {
+        match self {
+            Owner::Undo(_, of) => Some(of),
+            Owner::Work(_)
+            | Owner::Timer(..)
+            | Owner::Limit(..)
+            | Owner::Deadline(_)
+            | Owner::Also
+            | Owner::Verify(_)
+            | Owner::CleanUp
+            | Owner::Run
+            | Owner::Children
+            | Owner::Settling => None,
+        }
+    }
 }
 
 /// What an operation is.

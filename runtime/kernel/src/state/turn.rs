@@ -4,12 +4,12 @@
 //! transitions needs no deep recursion and everything happens depth first in text order.
 //! Invariant: the stack is empty when the event is applied.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use outlast_dsl::machine::{FlowIx, StateIx};
 
 use super::Core;
-use super::enter::index;
 use super::parts::{Completion, FlowNode, GroupNode, Node, NodeId, NodeKind, Parent};
 use crate::eval::{Env, Scope};
 use crate::event::Event;
@@ -55,14 +55,10 @@ pub(super) enum Spot {
     Start,
     Effect,
     Data(usize),
-    Arrow(usize),
-    /// An arm of an arrow of the state.
-    Arm(usize, usize),
-    /// A branch or an arm of `choose`.
-    Branch(usize),
-    ScopeArrow(usize),
-    Timer(usize),
-    Limit(usize),
+    /// An arrow of the active state.
+    State(Way),
+    /// An arrow or a limit of the flow itself.
+    Flow(Way),
     Cancel,
 }
 
@@ -72,11 +68,7 @@ impl Spot {
             Spot::Start => "start".to_owned(),
             Spot::Effect => "effect".to_owned(),
             Spot::Data(at) => format!("data {at}"),
-            Spot::Arrow(at) | Spot::ScopeArrow(at) => format!("arrow {at}"),
-            Spot::Arm(arrow, at) => format!("arrow {arrow} arm {at}"),
-            Spot::Branch(at) => format!("branch {at}"),
-            Spot::Timer(at) => format!("timer {at}"),
-            Spot::Limit(at) => format!("limit {at}"),
+            Spot::State(way) | Spot::Flow(way) => way.to_string(),
             Spot::Cancel => "on cancel".to_owned(),
         }
     }
@@ -97,8 +89,8 @@ pub(super) struct Turn<'m> {
     pub(super) cut: Vec<OpId>,
     pub(super) cut_sagas: Vec<(NodeId, Option<NodeId>)>,
     transitions: u32,
-    /// Whether a clean-up is over where it would go on.
-    pub(super) gives_up: bool,
+    /// Flow instances whose clean-up is over where it would go on.
+    pub(super) gives_up: BTreeSet<NodeId>,
     /// The time of the event before.
     pub(super) before: Millis,
     /// The number of the fact that is worked off: that of the event, or of a held one.
@@ -122,7 +114,7 @@ impl<'m> Turn<'m> {
             cut: Vec::new(),
             cut_sagas: Vec::new(),
             transitions: 0,
-            gives_up: false,
+            gives_up: BTreeSet::new(),
             before: Millis(0),
             fact: event.n,
             spot: (None, Spot::Start),
@@ -166,12 +158,8 @@ impl<'m> Turn<'m> {
     pub(super) fn note_taken(&mut self, id: NodeId, spot: Spot) -> Result<(), Fault> {
         let FlowNode { flow, state, .. } = *self.flow(id)?;
         let (state, way) = match spot {
-            Spot::Arrow(at) => (Some(state), Way::Arrow(index(at)?)),
-            Spot::Arm(arrow, at) => (Some(state), Way::Arm(index(arrow)?, index(at)?)),
-            Spot::Branch(at) => (Some(state), Way::Branch(index(at)?)),
-            Spot::ScopeArrow(at) => (None, Way::Arrow(index(at)?)),
-            Spot::Timer(at) => (Some(state), Way::Timer(index(at)?)),
-            Spot::Limit(at) => (None, Way::Limit(index(at)?)),
+            Spot::State(way) => (Some(state), way),
+            Spot::Flow(way) => (None, way),
             Spot::Start | Spot::Effect | Spot::Data(_) | Spot::Cancel => return Ok(()),
         };
         self.effects.taken.push(Taken { flow, state, way });
@@ -197,25 +185,14 @@ impl<'m> Turn<'m> {
         });
         let of = |flow: FlowIx| self.program.flow(flow);
         let name = of(flow.map_or(self.program.machine.root, |flow| flow.flow)).name.clone();
-        let in_state = !matches!(
-            spot,
-            Spot::Start | Spot::Data(_) | Spot::ScopeArrow(_) | Spot::Limit(_) | Spot::Cancel
-        );
+        let in_state = matches!(spot, Spot::Effect | Spot::State(_));
         let state = flow.filter(|_| in_state).map(|flow| of(flow.flow).states[flow.state.at()].name.clone());
         let place = match spot {
             Spot::Data(at) => {
                 let data = flow.and_then(|flow| of(flow.flow).data.get(at));
                 data.map_or_else(|| spot.text(), |data| format!("data {}", data.name))
             }
-            Spot::Start
-            | Spot::Effect
-            | Spot::Arrow(_)
-            | Spot::Arm(..)
-            | Spot::Branch(_)
-            | Spot::ScopeArrow(_)
-            | Spot::Timer(_)
-            | Spot::Limit(_)
-            | Spot::Cancel => spot.text(),
+            Spot::Start | Spot::Effect | Spot::State(_) | Spot::Flow(_) | Spot::Cancel => spot.text(),
         };
         Blocked {
             event: self.s.last.0,

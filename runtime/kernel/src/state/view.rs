@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::State;
-use super::parts::{ActivityWork, AskWork, ChildWork, Op, Owner, Work};
+use super::parts::{ActivityWork, AskWork, ChildWork, Op, Work};
 use crate::Json;
 use crate::ids::OpId;
 use crate::json::{schema, value_to_json};
@@ -67,10 +67,7 @@ impl State {
             silent_ms: def.silent_ms,
             handle: work.handle.clone(),
             last: work.last.clone(),
-            undoes: match op.owner {
-                Owner::Undo(_, of) => Some(of),
-                _ => None,
-            },
+            undoes: op.owner.undoes(),
             settling: work.settling,
         }
     }

@@ -18,7 +18,7 @@ use driver::{Driven, failure, result};
 use fuzzed::compiled;
 use generator::{Dice, World, program};
 use migrations::{Went, go_on, next_version};
-use outlast_dsl::machine::{EachBody, Effect, Expr, Flow, FlowIx, Literal, Machine, Measure};
+use outlast_dsl::machine::{EachBody, Effect, Expr, Flow, Literal, Machine, Measure, StateDef};
 use outlast_kernel::event::Settlement;
 use outlast_kernel::input::{Input, Report};
 use outlast_kernel::operation::Class;
@@ -31,6 +31,8 @@ const RUNS: u64 = 8;
 const STEPS: usize = 60;
 /// States that a run of activities only may enter in a test; programs that may go on for longer are left out.
 const ENTERED_MAX: u64 = 4_000;
+/// Items of the longest list that is written.
+const ITEMS_MAX: u64 = 5;
 
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
@@ -133,32 +135,34 @@ fn entered_at_most(machine: &Machine, flow: &Flow) -> u64 {
         _ => 1,
     });
     let rounds = counted.fold(1, u64::saturating_mul);
-    let states: u64 =
-        flow.states.iter().map(|state| 1 + inside(machine, &state.effect)).fold(0, u64::saturating_add);
-    rounds.saturating_mul(states)
+    let entered = |state: &StateDef| inside(machine, &state.effect).saturating_add(1);
+    rounds.saturating_mul(flow.states.iter().map(entered).fold(0, u64::saturating_add))
 }
 
+/// The most states that the flows which an effect runs may enter.
 fn inside(machine: &Machine, effect: &Effect) -> u64 {
-    let run =
-        |flow: FlowIx| entered_at_most(machine, &machine.flows[usize::try_from(flow.0).expect("an index")]);
-    let body = |body: &EachBody| match body {
-        EachBody::Run(flow, ..) => run(*flow),
-        EachBody::Do(..) | EachBody::Ask(_) | EachBody::Await(_) | EachBody::Each(_) => 0,
-    };
-    match effect {
-        Effect::Run(flow, ..) => run(*flow),
-        Effect::Each(each) => body(&each.body).saturating_mul(5),
-        Effect::Parallel(all) => {
-            all.regions.iter().map(|region| body(&region.body)).fold(0, u64::saturating_add)
+    let rounds = match effect {
+        Effect::Each(_) => ITEMS_MAX,
+        Effect::Parallel(all)
+            if all.regions.iter().any(|region| matches!(region.body, EachBody::Each(_))) =>
+        {
+            ITEMS_MAX
         }
-        Effect::Wait
+        Effect::Run(..)
+        | Effect::Parallel(_)
+        | Effect::Wait
         | Effect::Do(..)
         | Effect::Await(_)
         | Effect::Ask(_)
         | Effect::Spawn(_)
         | Effect::Choose(_)
-        | Effect::Match(..) => 0,
-    }
+        | Effect::Match(..) => 1,
+    };
+    let flows = effect
+        .runs()
+        .into_iter()
+        .map(|flow| entered_at_most(machine, &machine.flows[usize::try_from(flow.0).expect("an index")]));
+    flows.fold(0, u64::saturating_add).saturating_mul(rounds)
 }
 
 #[test]
