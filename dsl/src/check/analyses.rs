@@ -6,6 +6,7 @@
 mod cost;
 mod deadlines;
 mod loops;
+mod opening;
 mod sagas;
 mod tools;
 mod unused;
@@ -23,6 +24,7 @@ use crate::machine::link::Program;
 use crate::machine::refs::{self, Ref};
 use crate::machine::{Flow, FlowIx, StateDef, StateIx};
 use crate::syntax::ast;
+use opening::Opening;
 
 /// A program that is lowered, with its texts and places.
 pub(crate) struct Analysed<'a> {
@@ -32,8 +34,12 @@ pub(crate) struct Analysed<'a> {
     book: &'a PlaceBook,
     /// What surely happens in each flow before it is over.
     passing: Vec<Passing>,
-    /// Which flows may cost something.
-    costly: Vec<bool>,
+    /// What may cost something.
+    costly: Opening<'a>,
+    /// What may change something that nothing undoes.
+    lasting: Opening<'a>,
+    /// Which flows may fail by themselves although something that nothing undoes was done inside by then.
+    fails_late: Vec<bool>,
     /// The effects as they are written, by flow and name of the state.
     effects: BTreeMap<(FlowIx, String), ast::Effect>,
 }
@@ -47,10 +53,14 @@ pub(crate) fn check(
     clean: &[FlowIx],
     out: &mut Vec<Diagnostic>,
 ) {
-    let costly = cost::costly(program);
+    let costly = Opening::of(program, cost::costs);
     let passing = passing(tables, program, &costly);
     let effects = clean.iter().flat_map(|ix| effects(*ix, &texts.flows[ix.at()].1)).collect();
-    let analysed = Analysed { texts, tables, program, book, passing, costly, effects };
+    let lasting = Opening::of(program, sagas::changes_for_good);
+    let fails_late = vec![false; program.flows.len()];
+    let mut analysed =
+        Analysed { texts, tables, program, book, passing, costly, lasting, fails_late, effects };
+    sagas::find_late(&mut analysed);
     // What nothing reads is often just what a mistake does not get to.
     let names_count = !out.iter().any(Diagnostic::is_error);
     let clean = clean.iter().filter(|ix| !program.flows[ix.at()].states.is_empty());
@@ -78,7 +88,7 @@ impl<'a> Analysed<'a> {
     }
 
     fn graph(&self, ix: FlowIx) -> Graph<'_> {
-        let costs = |state: &StateDef| cost::may_cost(self.program, &self.costly, &state.effect);
+        let costs = |state: &StateDef| self.costly.may_be_in(&state.effect);
         Graph::new(self.flow(ix), |state| possible(self.tables, &state.effect), costs, &self.passing)
     }
 
@@ -113,7 +123,7 @@ fn effects(ix: FlowIx, text: &ast::Flow) -> Vec<((FlowIx, String), ast::Effect)>
 }
 
 /// Finds out what surely happens inside flows: a flow that is not known to let anything happen lets nothing happen.
-fn passing(tables: &Tables, program: &Program, costly: &[bool]) -> Vec<Passing> {
+fn passing(tables: &Tables, program: &Program, costly: &Opening<'_>) -> Vec<Passing> {
     let mut known = vec![Passing::default(); program.flows.len()];
     let callers = callers(program);
     let mut pending: BTreeSet<usize> = (0..program.flows.len()).collect();
@@ -122,7 +132,7 @@ fn passing(tables: &Tables, program: &Program, costly: &[bool]) -> Vec<Passing> 
         if flow.states.is_empty() {
             continue;
         }
-        let costs = |state: &StateDef| cost::may_cost(program, costly, &state.effect);
+        let costs = |state: &StateDef| costly.may_be_in(&state.effect);
         let next = Graph::new(flow, |state| possible(tables, &state.effect), costs, &known).passing();
         if next != known[at] {
             known[at] = next;

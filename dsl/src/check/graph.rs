@@ -4,17 +4,20 @@
 //! the order of the text, whatever order the graph library uses.
 
 mod loops;
+mod undoing;
 mod ways;
 
 pub(crate) use loops::IdleCycle;
+use undoing::Done;
 
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
+use super::outcomes::as_effect;
 use crate::machine::refs::{self, Ref};
 use crate::machine::{
-    Act, Arm, Arrow, Assign, AssignOp, BinaryOp, DataIx, EachBody, Effect, Expr, Flow, Goal, Join, Limit,
-    Literal, Measure, Outcome, Parallel, Region, StateDef, StateIx, Then, TimerArrow, TimerKind, Wait,
+    Act, Arm, Arrow, Assign, AssignOp, Await, BinaryOp, DataIx, EachBody, Effect, Expr, Flow, Goal, Join,
+    Limit, Literal, Measure, Outcome, Parallel, Region, StateDef, StateIx, Then, TimerArrow, TimerKind, Wait,
 };
 
 /// Where an edge leads.
@@ -58,12 +61,17 @@ struct Edge {
     changes: Vec<DataIx>,
     /// The limit that was broken, if it is not the way of an arrow.
     broken: Option<usize>,
-    /// Whether the effect of the state did what it should.
-    good: bool,
+    done: Done,
     /// Whether a saga has undone what it did by then.
     undone: bool,
     /// Whether it is taken at once because the effect of the state finds no room in the budget.
     no_room: bool,
+}
+
+impl Edge {
+    fn sets(&self, field: DataIx) -> bool {
+        self.raises.contains(&field) || self.changes.contains(&field)
+    }
 }
 
 /// All ways through a flow.
@@ -93,14 +101,16 @@ impl<'f> Graph<'f> {
                     TimerKind::After | TimerKind::Every => !is_zero(due),
                     TimerKind::At => false,
                 };
+                let added = graph.edges.len();
                 graph.add(from, goal, moves_on, &[acts]);
+                graph.edges[added..].iter_mut().for_each(|edge| edge.done = Done::early(&state.effect));
             }
         }
         let plain = graph.edges.clone();
         for (at, limit) in flow.limits.iter().enumerate() {
             let added = graph.edges.len();
             graph.add_limit(limit, &plain);
-            if limit.measure == Measure::Cost && is_constant(&limit.max) {
+            if limit.measure == Measure::Cost && fields_of(&limit.max).is_empty() {
                 graph.add_no_room(limit, &costs);
             }
             graph.edges[added..].iter_mut().for_each(|edge| edge.broken = Some(at));
@@ -119,26 +129,27 @@ impl<'f> Graph<'f> {
 
     /// Adds where a broken limit leads: it replaces the arrow that broke it.
     fn add_limit(&mut self, limit: &Limit, plain: &[Edge]) {
-        let breaking: Vec<(usize, bool)> = match limit.measure {
+        let of = |edge: &Edge| (edge.from, edge.moves_on, edge.done);
+        let breaking: Vec<(usize, bool, Done)> = match limit.measure {
             // Every later arrow finds it broken still.
             Measure::Visits(..) | Measure::Data(_) | Measure::Age | Measure::Cost if stays_broken(limit) => {
-                plain.iter().map(|edge| (edge.from, edge.moves_on)).collect()
+                plain.iter().map(of).collect()
             }
-            Measure::Visits(of, _) => plain
-                .iter()
-                .filter(|edge| edge.to == To::State(of.at()))
-                .map(|edge| (edge.from, edge.moves_on))
-                .collect(),
-            Measure::Data(data) => {
-                let sets =
-                    plain.iter().filter(|edge| edge.raises.contains(&data) || edge.changes.contains(&data));
-                sets.map(|edge| (edge.from, edge.moves_on)).collect()
+            Measure::Visits(counted, _) => {
+                plain.iter().filter(|edge| edge.to == To::State(counted.at())).map(of).collect()
             }
+            Measure::Data(data) => plain.iter().filter(|edge| edge.sets(data)).map(of).collect(),
             // Money and time are spent, not counted: nothing goes round within one moment because of them.
-            Measure::Age | Measure::Cost => (0..self.flow.states.len()).map(|state| (state, true)).collect(),
+            // They run out while an effect is open.
+            Measure::Age | Measure::Cost => {
+                let states = self.flow.states.iter().enumerate();
+                states.map(|(from, state)| (from, true, Done::early(&state.effect))).collect()
+            }
         };
-        for (from, moves_on) in breaking {
+        for (from, moves_on, done) in breaking {
+            let added = self.edges.len();
             self.add(from, &limit.goal, moves_on, &[&limit.acts]);
+            self.edges[added..].iter_mut().for_each(|edge| edge.done = done);
         }
     }
 
@@ -186,28 +197,9 @@ impl<'f> Graph<'f> {
             for arrow in taken_for(&state.arrows, &flow.arrows, outcome) {
                 self.add_then(from, &arrow.then, moves_on, &arrow.acts);
             }
-            let good = matches!(outcome, Outcome::Ok | Outcome::Approve | Outcome::Answer);
-            self.edges[added..].iter_mut().for_each(|edge| edge.good = good);
+            let done = Done::on(outcome, &state.effect);
+            self.edges[added..].iter_mut().for_each(|edge| edge.done = done);
         }
-    }
-
-    /// Marks the states after which the flow may be undone although they did what they should: because it fails, or because a limit
-    /// is broken. What is done after undoing (in `on cancel`, on `undo_failed`) is no step of the saga.
-    pub(crate) fn may_be_undone(&self) -> Vec<bool> {
-        let before = |edge: &Edge| forwards(edge).filter(|_| !edge.undone);
-        let steps = self.closure(vec![self.flow.start.state.at()], before);
-        let left = |edge: &&Edge| edge.to == To::Fail || (edge.to == To::End && edge.broken.is_some());
-        let failing: Vec<usize> = self.edges.iter().filter(left).map(|edge| edge.from).collect();
-        let may_fail = self.closure(failing, |edge| Some((edge.to.state()?, edge.from)));
-        let mut after = vec![false; self.flow.states.len()];
-        for edge in self.edges.iter().filter(|edge| edge.good && steps[edge.from]) {
-            after[edge.from] |= match edge.to {
-                To::State(to) => may_fail[to],
-                To::Fail => true,
-                To::End | To::Stay => false,
-            };
-        }
-        after
     }
 
     fn add_then(&mut self, from: usize, then: &Then, moves_on: bool, acts: &[Act]) {
@@ -243,7 +235,7 @@ impl<'f> Graph<'f> {
             raises,
             changes,
             broken: None,
-            good: false,
+            done: Done::Nothing,
             undone: false,
             no_room: false,
         });
@@ -256,10 +248,15 @@ impl<'f> Graph<'f> {
     }
 
     fn reachable(&self) -> Vec<bool> {
-        let mut from: Vec<usize> = vec![self.flow.start.state.at()];
+        let mut from = self.entries();
         from.extend(self.flow.on_cancel.iter().filter_map(|cancel| target(&cancel.goal)));
-        from.extend(self.flow.migrations.iter().map(|migration| migration.to.state.at()));
         self.closure(from, forwards)
+    }
+
+    /// Where a run may begin, or go on in this version of the flow.
+    fn entries(&self) -> Vec<usize> {
+        let migrated = self.flow.migrations.iter().map(|migration| migration.to.state.at());
+        std::iter::once(self.flow.start.state.at()).chain(migrated).collect()
     }
 
     /// Returns the states that some way leads to from `first`, and `first`.
@@ -366,9 +363,7 @@ impl Graph<'_> {
             (Outcome::Ok, Effect::Run(flow, ..)) => {
                 self.passing.get(flow.at()).is_some_and(|known| known.end)
             }
-            (Outcome::Error(_), Effect::Run(flow, ..)) => {
-                self.passing.get(flow.at()).is_some_and(|known| known.fail)
-            }
+            (Outcome::Error(_), Effect::Run(..)) => self.fails_slowly(effect),
             (Outcome::Ok, Effect::Parallel(parallel)) => self.needs_someone(parallel),
             // An activity has a deadline above zero.
             (Outcome::Timeout, Effect::Do(..)) => true,
@@ -377,6 +372,13 @@ impl Graph<'_> {
             (Outcome::Timeout, Effect::Run(_, _, wait, _)) => wait.as_ref().is_some_and(passes),
             (Outcome::Timeout, Effect::Each(each)) => each.within.as_ref().is_some_and(passes),
             (Outcome::Timeout, Effect::Parallel(parallel)) => parallel.within.as_ref().is_some_and(passes),
+            // Only what a region yields something for is a problem as such; in those that wait it is an error or a timeout.
+            (Outcome::Problem, Effect::Run(_, _, wait, _)) => {
+                let is_late = wait.as_ref().is_none_or(|wait| *wait == Wait::Forever || passes(wait));
+                is_late && self.fails_slowly(effect)
+            }
+            (Outcome::Problem, Effect::Await(Await { wait, .. })) => passes(wait),
+            (Outcome::Problem, Effect::Ask(ask)) => passes(&ask.wait),
             (Outcome::Timeout, Effect::Wait | Effect::Spawn(_) | Effect::Choose(_) | Effect::Match(..))
             | (
                 Outcome::Ok
@@ -393,13 +395,23 @@ impl Graph<'_> {
         }
     }
 
+    /// Whether time surely passes before a flow that an effect runs fails.
+    fn fails_slowly(&self, effect: &Effect) -> bool {
+        effect.runs().iter().all(|flow| self.passing.get(flow.at()).is_some_and(|known| known.fail))
+    }
+
     /// Whether regions can be met only if a message or an answer comes, or time passes.
     fn needs_someone(&self, parallel: &Parallel) -> bool {
-        let waits = |region: &Region| match &region.body {
-            EachBody::Ask(_) => true,
-            EachBody::Await(one) => !one.closed && one.ended.is_empty(),
-            EachBody::Run(flow, ..) => self.passing.get(flow.at()).is_some_and(|known| known.end),
-            EachBody::Do(..) | EachBody::Each(_) => false,
+        let waits = |region: &Region| {
+            let ends_slowly = match &region.body {
+                EachBody::Ask(_) => true,
+                EachBody::Await(one) => !one.closed && one.ended.is_empty(),
+                EachBody::Run(flow, ..) => self.passing.get(flow.at()).is_some_and(|known| known.end),
+                EachBody::Do(..) | EachBody::Each(_) => false,
+            };
+            let effect = as_effect(&region.body);
+            let mut yielding = region.yields.iter().flat_map(|one| &one.on);
+            ends_slowly && yielding.all(|on| self.moves_on(*on, &effect))
         };
         let waiting = parallel.regions.iter().filter(|region| waits(region)).count();
         match parallel.join {
@@ -428,11 +440,15 @@ fn forwards(edge: &Edge) -> Option<(usize, usize)> {
     edge.to.state().map(|to| (edge.from, to))
 }
 
-/// Whether no arrow can change what an expression gives.
-fn is_constant(of: &Expr) -> bool {
-    let mut constant = true;
-    refs::expr(&mut of.clone(), &mut |named| constant &= !matches!(named, Ref::Data(_)));
-    constant
+/// The data fields that an expression reads: what arrows can change of what it gives.
+fn fields_of(of: &Expr) -> Vec<DataIx> {
+    let mut fields = Vec::new();
+    refs::expr(&mut of.clone(), &mut |named| {
+        if let Ref::Data(field) = named {
+            fields.push(*field);
+        }
+    });
+    fields
 }
 
 /// Whether an assignment adds a positive constant: `n += 1` or `n = n + 1`.

@@ -9,7 +9,7 @@ use crate::diag::catalogue::deadlines;
 use crate::limits::DECIMAL_SCALE_MAX;
 use crate::lower::places::Part;
 use crate::machine::link::Program;
-use crate::machine::{ActivityIx, EachBody, Effect, Expr, Flow, FlowIx, Literal, Measure, StateIx};
+use crate::machine::{ActivityIx, EachBody, Effect, Expr, FlowIx, Literal, Measure, StateIx};
 
 /// Reports costs above the cap of a flow.
 pub(super) fn check(of: &Analysed<'_>, ix: FlowIx, out: &mut Vec<Diagnostic>) {
@@ -64,40 +64,10 @@ pub(super) fn check(of: &Analysed<'_>, ix: FlowIx, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Which flows may cost something, with all that they run.
-pub(super) fn costly(program: &Program) -> Vec<bool> {
-    let callers = super::callers(program);
-    let mut costly = vec![false; program.flows.len()];
-    let own = |flow: &Flow| flow.states.iter().any(|state| may_cost(program, &[], &state.effect));
-    let mut pending: Vec<usize> =
-        program.flows.iter().enumerate().filter(|(_, flow)| own(flow)).map(|(at, _)| at).collect();
-    while let Some(at) = pending.pop() {
-        if !costly[at] {
-            costly[at] = true;
-            pending.extend(&callers[at]);
-        }
-    }
-    costly
-}
-
-/// Whether an effect may open an activity that says what it costs; `costly` says of each flow whether it may, of those that are known.
-pub(super) fn may_cost(program: &Program, costly: &[bool], effect: &Effect) -> bool {
-    let body = |body: &EachBody| may_cost(program, costly, &crate::check::outcomes::as_effect(body));
-    match effect {
-        Effect::Do(activity, ..) => {
-            let costs = program.activities[activity.at()].costs.as_deref();
-            costs.and_then(units).is_some_and(|cost| cost > 0)
-        }
-        Effect::Run(flow, ..) => costly.get(flow.at()).copied().unwrap_or(false),
-        Effect::Each(each) => body(&each.body),
-        Effect::Parallel(parallel) => parallel.regions.iter().any(|region| body(&region.body)),
-        Effect::Wait
-        | Effect::Await(_)
-        | Effect::Ask(_)
-        | Effect::Spawn(_)
-        | Effect::Choose(_)
-        | Effect::Match(..) => false,
-    }
+/// Whether an activity says that it costs something.
+pub(super) fn costs(program: &Program, activity: ActivityIx) -> bool {
+    let costs = program.activities[activity.at()].costs.as_deref();
+    costs.and_then(units).is_some_and(|cost| cost > 0)
 }
 
 impl Analysed<'_> {

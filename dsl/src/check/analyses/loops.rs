@@ -27,7 +27,7 @@ pub(super) fn check(of: &Analysed<'_>, ix: FlowIx, out: &mut Vec<Diagnostic>) {
     for (limit, state) in graph.left_by_limit_only() {
         let spot = of.spot(ix, None, &Part::Limit(limit));
         let name = of.state_name(ix, state);
-        let message = format!("only this limit ends the loop at `{name}`");
+        let message = format!("only a limit ends the loop at `{name}`");
         let diagnostic = Diagnostic::warning(flows::LIMIT_AS_EXIT, spot.file, spot.span, message);
         out.push(diagnostic.hint(
             "a limit is for what should not happen: say with an arrow when the loop is done, or use `each … in range(…)`",
@@ -40,6 +40,9 @@ fn advice(of: &Analysed<'_>, ix: FlowIx, graph: &Graph<'_>, cycle: &IdleCycle) -
     let name = |state: StateIx| of.state_name(ix, state);
     let data = |ix_of: crate::machine::DataIx| of.flow(ix).data[ix_of.at()].name.as_str();
     for limit in &of.flow(ix).limits {
+        if let Some(field) = graph.cap_moved_within(cycle, limit) {
+            return format!("a limit that moves is no bound: `{}` is changed on the way", data(field));
+        }
         match limit.measure {
             Measure::Visits(counted, Some(since)) if cycle.holds(counted) && cycle.holds(since) => {
                 return format!(

@@ -2,12 +2,15 @@
 //!
 //! Leaves the shape of `undo f` to `lower::activities`. Invariant: a step that only reads, or after which nothing fails, needs no undo.
 
+use std::collections::BTreeSet;
+
 use super::Analysed;
-use crate::check::outcomes::as_effect;
 use crate::diag::Diagnostic;
 use crate::diag::catalogue::effects;
+use crate::lower::flows::position;
 use crate::lower::places::Part;
-use crate::machine::{ActivityIx, Effect, EffectClass, FlowIx, ToolEffect};
+use crate::machine::link::Program;
+use crate::machine::{ActivityIx, EffectClass, FlowIx, ToolEffect};
 
 /// Reports the steps of a saga that would be left as they are.
 pub(super) fn check(of: &Analysed<'_>, ix: FlowIx, out: &mut Vec<Diagnostic>) {
@@ -15,10 +18,10 @@ pub(super) fn check(of: &Analysed<'_>, ix: FlowIx, out: &mut Vec<Diagnostic>) {
     if !flow.saga {
         return;
     }
-    let may_be_undone = of.graph(ix).may_be_undone();
+    let may_be_undone = of.graph(ix).may_be_undone(&of.fails_late);
     for (at, state) in flow.states.iter().enumerate() {
         let state_ix = super::state_ix(at);
-        let Some(activity) = of.left_behind(&state.effect, &mut vec![ix]) else { continue };
+        let Some(activity) = of.lasting.first_in(&state.effect) else { continue };
         if !may_be_undone[at] {
             continue;
         }
@@ -34,45 +37,38 @@ pub(super) fn check(of: &Analysed<'_>, ix: FlowIx, out: &mut Vec<Diagnostic>) {
     }
 }
 
-impl Analysed<'_> {
-    /// An activity that an effect may open, that changes something and that nothing undoes.
-    fn left_behind(&self, effect: &Effect, around: &mut Vec<FlowIx>) -> Option<ActivityIx> {
-        match effect {
-            Effect::Do(activity, ..) => self.changes_for_good(*activity).then_some(*activity),
-            Effect::Run(flow, ..) => {
-                if around.contains(flow) {
-                    return None;
-                }
-                around.push(*flow);
-                let mut states = self.flow(*flow).states.iter();
-                let found = states.find_map(|state| self.left_behind(&state.effect, around));
-                around.pop();
-                found
-            }
-            Effect::Each(each) => self.left_behind(&as_effect(&each.body), around),
-            Effect::Parallel(parallel) => {
-                parallel.regions.iter().find_map(|region| self.left_behind(&as_effect(&region.body), around))
-            }
-            // A spawned run is undone by its own flow, if at all.
-            Effect::Wait
-            | Effect::Await(_)
-            | Effect::Ask(_)
-            | Effect::Spawn(_)
-            | Effect::Choose(_)
-            | Effect::Match(..) => None,
+/// Finds out which flows may fail by themselves after a step that nothing undoes. A saga that does is wrong itself.
+pub(super) fn find_late(of: &mut Analysed<'_>) {
+    let flows = &of.program.flows;
+    if !flows.iter().any(|flow| flow.saga) {
+        return;
+    }
+    let callers = super::callers(of.program);
+    let mut pending: BTreeSet<usize> = (0..flows.len()).filter(|at| !flows[*at].saga).collect();
+    while let Some(at) = pending.pop_first() {
+        let ix = FlowIx(position(at));
+        if flows[at].states.is_empty() || flows[at].saga || of.fails_late[at] {
+            continue;
+        }
+        let after = of.graph(ix).may_be_undone(&of.fails_late);
+        let lasts = |at: usize| of.lasting.may_be_in(&flows[ix.at()].states[at].effect);
+        if (0..after.len()).any(|state| after[state] && lasts(state)) {
+            of.fails_late[at] = true;
+            pending.extend(&callers[at]);
         }
     }
+}
 
-    fn changes_for_good(&self, activity: ActivityIx) -> bool {
-        let activity = &self.program.activities[activity.at()];
-        let changes = match activity.effect {
-            EffectClass::Pure => false,
-            EffectClass::Idempotent | EffectClass::Once(_) => true,
-            EffectClass::From(catalogue, ..) => {
-                let tools = &self.program.catalogues[catalogue.at()].tools;
-                tools.iter().any(|tool| tool.effect != ToolEffect::Pure)
-            }
-        };
-        changes && activity.undo.is_none()
-    }
+/// Whether an activity may change something, and nothing undoes it.
+pub(super) fn changes_for_good(program: &Program, activity: ActivityIx) -> bool {
+    let activity = &program.activities[activity.at()];
+    let changes = match activity.effect {
+        EffectClass::Pure => false,
+        EffectClass::Idempotent | EffectClass::Once(_) => true,
+        EffectClass::From(catalogue, ..) => {
+            let tools = &program.catalogues[catalogue.at()].tools;
+            tools.iter().any(|tool| tool.effect != ToolEffect::Pure)
+        }
+    };
+    changes && activity.undo.is_none()
 }

@@ -6,8 +6,8 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Edge, Graph, To, forwards, to_ix};
-use crate::machine::{DataIx, Measure, StateIx};
+use super::{Edge, Graph, To, fields_of, forwards, to_ix};
+use crate::machine::{DataIx, Limit, Measure, StateIx};
 
 /// States that may go round for ever within one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +102,12 @@ impl Graph<'_> {
             let measured =
                 |edge: &Edge| inside(edge) && !edge.no_room && edge.broken.is_none_or(|by| at < by);
             // What stays sets too.
-            let sets = |edge: &Edge| inside(edge) || (edge.to == To::Stay && holds[edge.from]);
+            let sets = |edge: &&&Edge| inside(edge) || (edge.to == To::Stay && holds[edge.from]);
+            let cap = fields_of(&limit.max);
+            let moves_cap = |edge: &&Edge| cap.iter().any(|field| edge.sets(*field));
+            if edges.iter().filter(sets).any(moves_cap) {
+                continue;
+            }
             match limit.measure {
                 // Only a cycle that never enters the state that sets the count back raises it without end.
                 Measure::Visits(of, since)
@@ -112,7 +117,7 @@ impl Graph<'_> {
                     edges.retain(|edge| !(measured(edge) && edge.to == To::State(of.at())));
                 }
                 Measure::Data(data)
-                    if !edges.iter().any(|edge| sets(edge) && edge.changes.contains(&data)) =>
+                    if !edges.iter().filter(sets).any(|edge| edge.changes.contains(&data)) =>
                 {
                     edges.retain(|edge| !(measured(edge) && edge.raises.contains(&data)));
                 }
@@ -127,6 +132,12 @@ impl Graph<'_> {
         edges.any(|edge| edge.changes.contains(&data))
     }
 
+    /// A field that is changed on the way round and that the bound of a limit reads.
+    pub(crate) fn cap_moved_within(&self, cycle: &IdleCycle, limit: &Limit) -> Option<DataIx> {
+        let edges: Vec<&Edge> = self.idle_edges().into_iter().filter(|edge| cycle.has(edge)).collect();
+        fields_of(&limit.max).into_iter().find(|field| edges.iter().any(|edge| edge.sets(*field)))
+    }
+
     /// A field that is only raised on the way round.
     pub(crate) fn raised_within(&self, cycle: &IdleCycle) -> Option<DataIx> {
         let edges: Vec<&Edge> = self.idle_edges().into_iter().filter(|edge| cycle.has(edge)).collect();
@@ -134,18 +145,20 @@ impl Graph<'_> {
         raised.find(|data| !edges.iter().any(|edge| edge.changes.contains(data)))
     }
 
-    /// Returns the limits without which a loop would never be left, each with the first state of the loop.
+    /// Returns the limits on a count that leave a loop from which no arrow leads to an end, each with the first state of the loop.
     pub(crate) fn left_by_limit_only(&self) -> Vec<(usize, StateIx)> {
         let by_arrows = self.ending(|edge| edge.broken.is_none());
         let at_all = self.ending(|_| true);
+        let arrows: Vec<&Edge> = self.edges.iter().filter(|edge| edge.broken.is_none()).collect();
         let mut found = Vec::new();
-        for cycle in self.cycles(&self.idle_edges()) {
+        for cycle in self.cycles(&arrows) {
             if cycle.iter().any(|state| by_arrows[*state] || !at_all[*state]) {
                 continue;
             }
             let inside = self.marked(&cycle);
-            let leaving = self.edges.iter().filter(|edge| inside[edge.from]);
-            let limit = leaving.filter_map(|edge| edge.broken).find(|limit| {
+            let leaves = |edge: &&Edge| inside[edge.from] && edge.to.state().is_none_or(|to| !inside[to]);
+            let mut limits = self.edges.iter().filter(leaves).filter_map(|edge| edge.broken);
+            let limit = limits.find(|limit| {
                 matches!(self.flow.limits[*limit].measure, Measure::Visits(..) | Measure::Data(_))
             });
             found.extend(limit.map(|limit| (limit, to_ix(cycle[0]))));

@@ -65,7 +65,7 @@ pub const ENTRIES: &[Entry] = &[
     Entry {
         code: WAY_ABOVE_CAP,
         title: "one way costs more than the cap",
-        explanation: "If everything on one way from the start to an end costs the most that it may, `limit cost` is broken before the end, although nothing is done twice. Raise the cap, or lower `costs <=`.",
+        explanation: "If everything on one way from the start to an end costs the most that it may, `limit cost` is broken before the end, although nothing is done twice. Raise the cap, or lower `costs <=`. This is a warning, not an error: what the activities really cost may be less, and the limit says what happens if it is not.",
     },
     Entry {
         code: COSTLY_WAY_OUT,

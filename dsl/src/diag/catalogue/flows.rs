@@ -126,6 +126,6 @@ pub const ENTRIES: &[Entry] = &[
     Entry {
         code: LIMIT_AS_EXIT,
         title: "limit used as a loop exit",
-        explanation: "A limit is a guard against what should not happen, and what follows it is an emergency exit. Say with an arrow when a loop is done (`on ok if … -> end`), and go over lists and numbers with `each x in range(0, n)`.",
+        explanation: "A limit is a guard against what should not happen, and what follows it is an emergency exit. Say with an arrow when a loop is done (`on ok if … -> end`), and go over lists and numbers with `each x in range(0, n)`. This is a warning, not an error: the flow does end.",
     },
 ];
