@@ -132,6 +132,7 @@ impl Declarer<'_> {
             raises: Vec::new(),
             doubtful: false,
             unknown_holds: false,
+            costly: false,
         });
         self.texts.activities.push((parsed.file, decl));
     }

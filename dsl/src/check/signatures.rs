@@ -29,6 +29,7 @@ pub(crate) fn fill(texts: &Texts, tables: &mut Tables, out: &mut Vec<Diagnostic>
         let class = text.effect().and_then(|class| class.word());
         signature.doubtful = matches!(class, Some(ast::EffectWord::Once | ast::EffectWord::From));
         signature.unknown_holds = text.unknown_holds().is_some();
+        signature.costly = text.costs().is_some();
         (signature.params, signature.result, signature.raises) = (params, result, raises);
     }
     for (at, (file, text)) in texts.functions.iter().enumerate() {

@@ -69,6 +69,8 @@ pub(crate) struct ActivitySig {
     pub(crate) doubtful: bool,
     /// Whether a doubt waits for a person.
     pub(crate) unknown_holds: bool,
+    /// Whether it says what it costs.
+    pub(crate) costly: bool,
 }
 
 /// A function.

@@ -72,7 +72,7 @@ impl Scope<'_> {
         Some(Act::Settle(doubt, lowered))
     }
 
-    /// `also do a(x)`: what nobody waits for can only be work that may be repeated.
+    /// `also do a(x)`: what nobody waits for can only be work that may be repeated and costs nothing.
     fn also_do(&mut self, of: &ast::AlsoDo) -> Option<Act> {
         let name = of.activity()?;
         let Some(activity) = self.activity_named(&name) else {
@@ -81,17 +81,23 @@ impl Scope<'_> {
         };
         let signature = &self.tables.activities[activity.at()];
         let args = self.args(&signature.params, of.args().as_ref(), &signature.name, name.span());
-        if signature.doubtful {
-            let message = format!(
-                "`{}` must not be repeated blindly, and nothing here would take its doubt",
-                signature.name
-            );
-            let diagnostic = self.error(beside::ALSO_ONCE, name.span(), message);
-            self.report(
-                diagnostic
-                    .expected("an activity that is `pure` or `idempotent`")
-                    .hint("give it a state of its own"),
-            );
+        let refused = [
+            (
+                signature.doubtful,
+                beside::ALSO_ONCE,
+                "must not be repeated blindly, and nothing here would take its doubt",
+                "an activity that is `pure` or `idempotent`",
+            ),
+            (
+                signature.costly,
+                beside::ALSO_COSTS,
+                "costs something, and no way out of a limit would end its wait for money",
+                "an activity without `costs`",
+            ),
+        ];
+        for (_, code, why, expected) in refused.into_iter().filter(|(applies, ..)| *applies) {
+            let diagnostic = self.error(code, name.span(), format!("`{}` {why}", signature.name));
+            self.report(diagnostic.expected(expected).hint("give it a state of its own"));
         }
         Some(Act::AlsoDo(activity, args))
     }

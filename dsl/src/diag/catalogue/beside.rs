@@ -22,6 +22,8 @@ pub const SETTLES_NOTHING: Code = Code(706);
 pub const WHICH_FLOW: Code = Code(707);
 /// A state of an older version that would go on in several places.
 pub const MIGRATED_TWICE: Code = Code(708);
+/// `also do` with an activity that costs something.
+pub const ALSO_COSTS: Code = Code(709);
 
 /// What the codes mean.
 pub const ENTRIES: &[Entry] = &[
@@ -64,5 +66,10 @@ pub const ENTRIES: &[Entry] = &[
         code: MIGRATED_TWICE,
         title: "older state goes on twice",
         explanation: "Each state of an older version goes on in one place: in the state that has its name, in the one that says `was` and its name, or where `migrate` says.",
+    },
+    Entry {
+        code: ALSO_COSTS,
+        title: "`also do` of what costs something",
+        explanation: "What does not fit into what `limit cost` leaves is not begun: the way after `else` is taken, which leaves the state that opened it. What `also do` opens belongs to no state and would still be there, so it cannot be bounded. Give the activity a state of its own.",
     },
 ];
