@@ -21,6 +21,8 @@ pub struct SourceFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathFault {
     Empty,
+    /// It ends in `.`, `..` or `/`.
+    Folder,
     Absolute,
     Backslash,
 }
@@ -97,6 +99,9 @@ pub(crate) fn resolve(from: &str, written: &str) -> Result<String, PathFault> {
     if written.starts_with('/') {
         return Err(PathFault::Absolute);
     }
+    if matches!(written.rsplit('/').next(), Some("" | "." | "..")) {
+        return Err(PathFault::Folder);
+    }
     Ok(match from.rsplit_once('/') {
         Some((folder, _)) => normal(&format!("{folder}/{written}")),
         None => normal(written),
@@ -138,6 +143,9 @@ mod tests {
             ("a.flow", "/b.flow", Err(PathFault::Absolute)),
             ("a.flow", "x\\b.flow", Err(PathFault::Backslash)),
             ("a.flow", " ", Err(PathFault::Empty)),
+            ("a.flow", ".", Err(PathFault::Folder)),
+            ("a.flow", "x/..", Err(PathFault::Folder)),
+            ("a.flow", "x/", Err(PathFault::Folder)),
         ] {
             assert_eq!(resolve(from, written), found.map(str::to_owned), "{written} in {from}");
         }

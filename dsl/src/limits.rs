@@ -13,6 +13,9 @@ pub const SOURCE_MEMORY_PER_BYTE_MAX: usize = 512;
 /// Names that are looked for among those in sight because one is unknown. Each looks at every name, and nobody reads hundreds.
 pub const SUGGESTIONS_MAX: u32 = 200;
 
+/// Names of a file that a message lists. More is a page to read, not a hint.
+pub const NAMES_SHOWN_MAX: usize = 12;
+
 /// Levels of nesting in expressions and types. Bounds the stack of every recursive walk over the tree.
 pub const NESTING_MAX: u32 = 128;
 

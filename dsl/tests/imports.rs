@@ -112,6 +112,22 @@ flow Allowed(call: ToolCall) -> bool {
     assert_eq!(checked.flows[0].machine.catalogues.len(), 1);
 }
 
+#[test]
+fn a_name_that_is_not_there_is_told_what_is() {
+    let many: String = (0..20).map(|at| format!("fn f{at}() -> int = {at}\n")).collect();
+    for (declares, wanted) in [
+        ("fn a() -> int = 1\ntype B { x: int }\n", "expected: one of `a`, `B`\n"),
+        (many.as_str(), "`f10`, `f11`, …\n"),
+        ("test \"it\" { start F() }\n", ""),
+    ] {
+        let text = "use \"a.flow\" { nothing_like_it }\nfn g() -> int = nothing_like_it()\n";
+        let told = told(&program("main.flow", text, &[("a.flow", declares)]));
+        assert!(told.contains("declares no `nothing_like_it`"), "{told}");
+        assert_eq!(told.contains("one of"), !wanted.is_empty(), "{told}");
+        assert!(told.contains(wanted), "{told}");
+    }
+}
+
 /// The text after the first fix of each diagnostic, the last in the text first.
 fn fixed(text: &str, checked: &Checked) -> String {
     let mut fixes: Vec<_> = checked.diagnostics.iter().filter_map(|one| one.fix.clone()).collect();

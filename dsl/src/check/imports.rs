@@ -9,6 +9,7 @@ use super::load::{Loaded, Parsed};
 use super::tables::{Layer, Shape, Spot, Tables, UpperName};
 use crate::diag::catalogue::names;
 use crate::diag::{Diagnostic, FileId, Related, TextSpan, closest};
+use crate::limits::NAMES_SHOWN_MAX;
 use crate::prelude;
 use crate::syntax::ast::{self, AstNode as _};
 use crate::syntax::kind::SyntaxKind;
@@ -32,7 +33,7 @@ pub(crate) fn bring(loaded: &Loaded, tables: &mut Tables, out: &mut Vec<Diagnost
     for ((name, spot, target), meaning) in found.iter().zip(known) {
         match meaning {
             Some(meaning) => take(tables, name, *spot, meaning, out),
-            None => out.push(unknown(loaded, tables, name, *spot, *target)),
+            None => out.push(unknown(loaded, name, *spot, *target)),
         }
     }
 }
@@ -81,7 +82,7 @@ fn take(tables: &mut Tables, name: &str, spot: Spot, meaning: Meaning, out: &mut
     }
 }
 
-fn unknown(loaded: &Loaded, tables: &Tables, name: &str, spot: Spot, target: FileId) -> Diagnostic {
+fn unknown(loaded: &Loaded, name: &str, spot: Spot, target: FileId) -> Diagnostic {
     let file = &loaded.files[target.0 as usize].name;
     let message = format!("`{file}` declares no `{name}`");
     let diagnostic = Diagnostic::error(names::UNKNOWN_IMPORT, spot.file, spot.span, message);
@@ -94,12 +95,18 @@ fn unknown(loaded: &Loaded, tables: &Tables, name: &str, spot: Spot, target: Fil
         let file = &loaded.files[parsed.file.0 as usize].name;
         return diagnostic.hint(format!("it is declared in `{file}`"));
     }
-    let own = |(layer, _): &&(Layer, String)| *layer == Layer::File(target);
-    let upper = tables.upper.keys().filter(own);
-    let all = upper.chain(tables.lower.keys().filter(own)).chain(tables.retries.keys().filter(own));
-    match closest(name, all.map(|(_, name)| name.as_str())) {
+    let parsed = loaded.parsed.iter().find(|parsed| parsed.file == target);
+    let declared = parsed.into_iter().flat_map(|parsed| parsed.tree.decls());
+    let all: Vec<String> = declared.filter_map(|decl| name_of(&decl)).map(|name| name.text()).collect();
+    match closest(name, all.iter().map(String::as_str)) {
         Some(near) => diagnostic.hint(format!("did you mean `{near}`?")).unsure_fix(spot.span, near),
-        None => diagnostic,
+        None if all.is_empty() => diagnostic,
+        None => {
+            let shown: Vec<String> =
+                all.iter().take(NAMES_SHOWN_MAX).map(|name| format!("`{name}`")).collect();
+            let more = if all.len() > NAMES_SHOWN_MAX { ", …" } else { "" };
+            diagnostic.expected(format!("one of {}{more}", shown.join(", ")))
+        }
     }
 }
 

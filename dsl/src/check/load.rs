@@ -204,6 +204,9 @@ impl Loader<'_> {
         let relative = "a path relative to this file, such as `\"lib/refunds.flow\"`".to_owned();
         match fault {
             PathFault::Empty => self.report(spot, "no file is named", relative),
+            PathFault::Folder => {
+                self.report(spot, &format!("`{written}` names a folder, not a file"), relative);
+            }
             PathFault::Absolute => {
                 self.report(spot, "a path is relative to the file that it stands in", relative);
             }
