@@ -26,6 +26,7 @@ pub use flow::{
     Activity, DataDef, EffectClass, Flow, Function, Limit, Measure, MessageDef, Migration, OnCancel, Place,
     Retry, RetryRule, StateDef,
 };
+pub(crate) use types::Mention;
 pub use types::{FieldDef, Param, Type, TypeDef, TypeKind, VariantDef};
 
 use serde::{Deserialize, Serialize};

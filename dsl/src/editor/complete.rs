@@ -11,6 +11,7 @@ use crate::check::tables::{Spot, Tables};
 use crate::check::ty::{GENERIC, Ty};
 use crate::diag::FileId;
 use crate::lower::builtins;
+use crate::lower::outcomes::WORDS;
 use crate::syntax::ast::{self, AstNode as _, docs_of};
 use crate::syntax::kind::{SyntaxKind, SyntaxNode, SyntaxToken};
 
@@ -95,7 +96,7 @@ impl Editor {
                     }
                     None => {
                         out.extend(of_file(&[SyntaxKind::ErrorDecl], CompletionKind::Outcome));
-                        out.extend(OUTCOMES.iter().map(|word| plain(word, CompletionKind::Outcome)));
+                        out.extend(WORDS.iter().map(|(word, _)| plain(word, CompletionKind::Outcome)));
                     }
                 }
                 out
@@ -145,12 +146,6 @@ impl Editor {
         self.trees[self.files.len()..].iter().flat_map(|tree| declared(Some(tree), kinds, kind)).collect()
     }
 }
-
-/// All outcomes with a word of their own.
-const OUTCOMES: &[&str] = &[
-    "ok", "failed", "timeout", "problem", "unknown", "closed", "approve", "reject", "answer", "ended",
-    "exists",
-];
 
 /// The outcomes of a state.
 struct Outcomes {

@@ -16,7 +16,7 @@ use crate::check::{Checked, CheckedFlow, noted};
 use crate::diag::{Diagnostic, FileId, Fix, LineIndex, Position, TextSpan};
 use crate::files::SourceFile;
 use crate::fix::apply;
-use crate::machine::{Flow, Machine, Type};
+use crate::machine::{Flow, Machine, Mention, Type};
 use crate::syntax::ast::{self, AstNode as _};
 use crate::syntax::kind::SyntaxKind;
 use crate::syntax::parse;
@@ -173,34 +173,10 @@ impl Writer<'_> {
 impl Writer<'_> {
     /// A type as it is written in this file.
     fn ty(&self, ty: &Type, machine: &Machine, at: TextSpan) -> Result<String, Unwritable> {
-        let of = |word: &str, item: &Type| Ok(format!("{word}<{}>", self.ty(item, machine, at)?));
-        let word = match ty {
-            Type::Nothing => "nothing",
-            Type::Text => "text",
-            Type::Int => "int",
-            Type::Float => "float",
-            Type::Decimal => "decimal",
-            Type::Bool => "bool",
-            Type::Time => "time",
-            Type::Duration => "duration",
-            Type::Bytes => "bytes",
-            Type::Json => "json",
-            Type::Secret => "secret",
-            Type::Problem => "Problem",
-            Type::List(item) => return of("list", item),
-            Type::Map(item) => return of("map", item),
-            Type::Approved(item) => return of("approved", item),
-            Type::Slot(item) => return of("Slot", item),
-            Type::Verdict(item) => return of("Verdict", item),
-            Type::Ended(item) => return of("Ended", item),
-            Type::Doubt(item) => return of("doubt", item),
-            Type::Option(item) => return Ok(format!("{}?", self.ty(item, machine, at)?)),
-            Type::Handle(flow) => {
-                return Ok(format!("handle<{}>", self.in_sight(&machine.flows[flow.at()].name, at)?));
-            }
-            Type::Named(ix) => return self.in_sight(&machine.type_def(*ix).name, at),
-        };
-        Ok(word.to_owned())
+        ty.written(&mut |named| match named {
+            Mention::Type(ix) => self.in_sight(&machine.type_def(ix).name, at),
+            Mention::Flow(ix) => self.in_sight(&machine.flows[ix.at()].name, at),
+        })
     }
 
     /// The name of a type or flow, if this file can say it.

@@ -4,11 +4,13 @@
 //! word for the outcome. Leaves exact text to the formatter, which has the source. Invariant: total, whatever the depth.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use super::text;
 use crate::limits::{GRAPH_LABEL_COLUMNS_MAX, GRAPH_NESTING_MAX};
 use crate::machine::{
-    BinaryOp, Builtin, Cond, Expr, Flow, Fold, ForIn, Literal, Machine, Param, Slot, StateDef, Type, TypeIx,
+    BinaryOp, Builtin, Cond, Expr, Flow, Fold, ForIn, Literal, Machine, Mention, Param, Slot, StateDef, Type,
+    TypeIx,
 };
 
 /// Writes the expressions of one frame: a flow's own, or a state's.
@@ -199,32 +201,16 @@ impl<'a> Printer<'a> {
 
     /// Returns a type as text.
     pub(super) fn ty(&self, ty: &Type) -> String {
-        match ty {
-            Type::Nothing => "nothing".to_owned(),
-            Type::Text => "text".to_owned(),
-            Type::Int => "int".to_owned(),
-            Type::Float => "float".to_owned(),
-            Type::Decimal => "decimal".to_owned(),
-            Type::Bool => "bool".to_owned(),
-            Type::Time => "time".to_owned(),
-            Type::Duration => "duration".to_owned(),
-            Type::Bytes => "bytes".to_owned(),
-            Type::Json => "json".to_owned(),
-            Type::Secret => "secret".to_owned(),
-            Type::List(of) => format!("list<{}>", self.ty(of)),
-            Type::Map(of) => format!("map<{}>", self.ty(of)),
-            Type::Option(of) => format!("{}?", self.ty(of)),
-            Type::Named(ix) => self.type_name(*ix),
-            Type::Approved(of) => format!("approved<{}>", self.ty(of)),
-            Type::Slot(of) => format!("Slot<{}>", self.ty(of)),
-            Type::Verdict(of) => format!("Verdict<{}>", self.ty(of)),
-            Type::Ended(of) => format!("Ended<{}>", self.ty(of)),
-            Type::Doubt(of) => format!("doubt<{}>", self.ty(of)),
-            Type::Handle(ix) => {
-                format!("handle<{}>", self.machine.flows.get(ix.at()).map_or("_", |flow| flow.name.as_str()))
-            }
-            Type::Problem => "Problem".to_owned(),
-        }
+        let mut name = |named| -> Result<String, Infallible> {
+            Ok(match named {
+                Mention::Type(ix) => self.type_name(ix),
+                Mention::Flow(ix) => {
+                    self.machine.flows.get(ix.at()).map_or("_", |flow| flow.name.as_str()).to_owned()
+                }
+            })
+        };
+        let Ok(text) = ty.written(&mut name);
+        text
     }
 }
 

@@ -54,6 +54,52 @@ pub enum Type {
     Problem,
 }
 
+/// What a type mentions by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mention {
+    /// A record, union or error.
+    Type(TypeIx),
+    /// The flow of a handle.
+    Flow(FlowIx),
+}
+
+impl Type {
+    /// Returns the type as text; `name` says how what it mentions is called.
+    pub(crate) fn written<E>(
+        &self,
+        name: &mut impl FnMut(Mention) -> Result<String, E>,
+    ) -> Result<String, E> {
+        let (word, of) = match self {
+            Type::Nothing => ("nothing", None),
+            Type::Text => ("text", None),
+            Type::Int => ("int", None),
+            Type::Float => ("float", None),
+            Type::Decimal => ("decimal", None),
+            Type::Bool => ("bool", None),
+            Type::Time => ("time", None),
+            Type::Duration => ("duration", None),
+            Type::Bytes => ("bytes", None),
+            Type::Json => ("json", None),
+            Type::Secret => ("secret", None),
+            Type::Problem => ("Problem", None),
+            Type::List(of) => ("list", Some(of)),
+            Type::Map(of) => ("map", Some(of)),
+            Type::Approved(of) => ("approved", Some(of)),
+            Type::Slot(of) => ("Slot", Some(of)),
+            Type::Verdict(of) => ("Verdict", Some(of)),
+            Type::Ended(of) => ("Ended", Some(of)),
+            Type::Doubt(of) => ("doubt", Some(of)),
+            Type::Option(of) => return Ok(format!("{}?", of.written(name)?)),
+            Type::Handle(flow) => return Ok(format!("handle<{}>", name(Mention::Flow(*flow))?)),
+            Type::Named(ix) => return name(Mention::Type(*ix)),
+        };
+        Ok(match of {
+            Some(of) => format!("{word}<{}>", of.written(name)?),
+            None => word.to_owned(),
+        })
+    }
+}
+
 /// A named type: record, union or error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TypeDef {
