@@ -90,7 +90,8 @@ fn kept(text: &str) -> (Vec<String>, Vec<String>) {
         match token.kind() {
             SyntaxKind::Whitespace | SyntaxKind::Comma | SyntaxKind::Pipe => {}
             SyntaxKind::Comment | SyntaxKind::Doc => comments.push(token.text().trim_end().to_owned()),
-            _ => tokens.push(token.text().to_owned()),
+            // Only the lines of a text end within a token.
+            _ => tokens.push(token.text().replace("\r\n", "\n")),
         }
     }
     (tokens, comments)
@@ -197,6 +198,10 @@ fn line_ends_of_other_systems_and_a_byte_order_mark_go_away() {
         "error A\n// remark\n\nerror B\n"
     );
     assert_eq!(formatted("error A // one\rerror B"), "error A // one\nerror B\n");
+    assert_eq!(
+        formatted("fn f() -> text = \"\"\"\r\n  a\r\n  {1}\r\n  \"\"\"\r\n"),
+        "fn f() -> text = \"\"\"\n  a\n  {1}\n  \"\"\"\n"
+    );
 }
 
 #[test]

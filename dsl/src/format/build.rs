@@ -6,7 +6,7 @@
 use rowan::NodeOrToken;
 
 use super::doc::{Doc, SPACE};
-use super::pieces::Pieces;
+use super::pieces::{Pieces, with_plain_line_ends};
 use crate::syntax::kind::{SyntaxElement, SyntaxKind, SyntaxNode, SyntaxToken};
 
 /// Builds layouts out of the tree of one file.
@@ -63,9 +63,10 @@ impl Builder<'_> {
 
     pub(super) fn node(&mut self, node: &SyntaxNode) -> Doc {
         match node.kind() {
-            // The white space in a text belongs to it, and that in its holes stays with it.
+            // The white space in a text belongs to it, and that in its holes stays with it. Line ends mean the same in all systems.
             SyntaxKind::StringExpr => {
-                self.verbatim(Doc::text(node.text().to_string()), node.text_range().end().into())
+                let text = with_plain_line_ends(&node.text().to_string());
+                self.verbatim(Doc::text(text), node.text_range().end().into())
             }
             SyntaxKind::TypeDecl => self.type_decl(node),
             SyntaxKind::RetryDecl => self.retry_decl(node),

@@ -111,8 +111,13 @@ fn line_breaks(text: &str) -> usize {
     text.matches('\n').count() + text.matches('\r').count() - text.matches("\r\n").count()
 }
 
+/// A text whose lines end as they do in everything that is laid out.
+pub(super) fn with_plain_line_ends(text: &str) -> String {
+    text.replace("\r\n", "\n")
+}
+
 /// Whether two trees have the same comments, and the same tokens but for what a layout may add or leave out at the edges of lists:
-/// commas, and the bar before a first variant.
+/// commas, the bar before a first variant, and how lines of a text end.
 pub(super) fn says_the_same(before: &SyntaxNode, after: &SyntaxNode) -> bool {
     let comments = |root: &SyntaxNode| {
         let all =
@@ -122,7 +127,7 @@ pub(super) fn says_the_same(before: &SyntaxNode, after: &SyntaxNode) -> bool {
     let solid = |root: &SyntaxNode| {
         let edges = |kind| matches!(kind, SyntaxKind::Comma | SyntaxKind::Pipe);
         let all = tokens(root).filter(move |token| !token.kind().is_trivia() && !edges(token.kind()));
-        all.map(|token| (token.kind(), token.text().to_owned()))
+        all.map(|token| (token.kind(), with_plain_line_ends(token.text())))
     };
     comments(before).eq(comments(after)) && solid(before).eq(solid(after))
 }

@@ -95,11 +95,16 @@ impl<'t> Chain<'t> {
     /// The effect of a step, whose name is that of its result.
     fn effect(&self, effect: &ast::Effect, link: &Link<'_>) -> String {
         let span = effect.span();
-        let binding = effect.syntax().children().find(|child| child.kind() == SyntaxKind::Binding);
-        let left_out = binding.map_or(TextSpan::empty(span.end), |node| node.text_range().into());
         let name = ast::text_of(link.step.name()).unwrap_or_default();
-        let (before, after) = (self.cut(span.start, left_out.start), self.cut(left_out.end, span.end));
-        format!("{before}{after}\nas {name}")
+        let binding = effect.syntax().children().find(|child| child.kind() == SyntaxKind::Binding);
+        // Comments may stand around the name.
+        match binding.and_then(ast::Binding::cast).and_then(|binding| binding.name()).map(|name| name.span())
+        {
+            Some(own) => {
+                format!("{}{name}{}", self.cut(span.start, own.start), self.cut(own.end, span.end))
+            }
+            None => format!("{}\nas {name}", self.cut(span.start, span.end)),
+        }
     }
 
     /// The outcomes that the arrows of the block have in this state.

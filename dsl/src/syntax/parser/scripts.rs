@@ -23,6 +23,9 @@ const STEPS: &[(&str, SyntaxKind)] = &[
     ("expect", SyntaxKind::StepExpect),
 ];
 
+/// Words with which an expression goes on; all others begin something new.
+const OPERATORS: &[&str] = &["and", "or", "in", "is", "not"];
+
 impl Parser<'_> {
     /// `test ::= "test" STRING "{" step* "}"`
     pub(super) fn test(&mut self) {
@@ -130,10 +133,14 @@ impl Parser<'_> {
                 p.bump();
                 p.node(SyntaxKind::Literal, Self::bump);
             }
-            let ends = matches!(p.nth(1), SyntaxKind::Comma | SyntaxKind::RBrack | SyntaxKind::RBrace);
-            // Behind a comment, an operator may stand on a line of its own; a step begins with a word.
-            let is_word = p.nth(1) == SyntaxKind::Lower;
-            let alone = ends || p.solid.get(p.pos + 1).is_none_or(|next| next.first_on_line && is_word);
+            let alone = match p.nth(1) {
+                // A step begins with a word, and so do some operators.
+                SyntaxKind::Lower => !OPERATORS.contains(&p.nth_text(1)),
+                next => matches!(
+                    next,
+                    SyntaxKind::Comma | SyntaxKind::RBrack | SyntaxKind::RBrace | SyntaxKind::Eof
+                ),
+            };
             if p.eat_word("fail") {
                 if p.at(SyntaxKind::StringOpen) {
                     p.string();
