@@ -56,27 +56,40 @@ mod tests {
         }
     }
 
+    /// The names that a text declares.
+    fn declared(text: &str) -> Vec<String> {
+        let tree = crate::syntax::parse(crate::diag::FileId(0), text).file();
+        let name = |decl: Decl| match decl {
+            Decl::Type(decl) => decl.name(),
+            Decl::Error(decl) => decl.name(),
+            Decl::Retry(decl) => decl.name(),
+            Decl::Activity(decl) => decl.name(),
+            Decl::Fn(decl) => decl.name(),
+            Decl::Flow(decl) => decl.name(),
+            Decl::Migrate(_) | Decl::Test(_) => None,
+        };
+        tree.decls().filter_map(name).map(|name| name.text()).collect()
+    }
+
     #[test]
     fn all_that_a_part_declares_can_be_used() {
         for (name, text) in PARTS {
-            let tree = crate::syntax::parse(crate::diag::FileId(0), text).file();
-            let mut names = Vec::new();
-            for decl in tree.decls() {
-                let name = match &decl {
-                    Decl::Type(decl) => decl.name(),
-                    Decl::Error(decl) => decl.name(),
-                    Decl::Retry(decl) => decl.name(),
-                    Decl::Activity(decl) => decl.name(),
-                    Decl::Fn(decl) => decl.name(),
-                    Decl::Flow(decl) => decl.name(),
-                    Decl::Migrate(_) | Decl::Test(_) => None,
-                };
-                names.extend(name.map(|name| name.text()));
-            }
-            let text = format!("use std \"{name}\" {{ {} }}\n", names.join(", "));
+            let text = format!("use std \"{name}\" {{ {} }}\n", declared(text).join(", "));
             let checked = check(&[SourceFile { name: "x.flow".to_owned(), text }], &BTreeMap::new());
             assert!(checked.diagnostics.iter().all(|one| !one.is_error()), "{:?}", checked.diagnostics);
             assert!(checked.flows.is_empty(), "what is only used is not for running");
+        }
+    }
+
+    #[test]
+    fn all_that_a_part_declares_is_in_the_reference() {
+        for (name, text) in PARTS {
+            let row = format!("| `{name}` | ");
+            let row = include_str!("../REFERENCE.md").lines().find(|line| line.starts_with(&row));
+            let row = row.unwrap_or_else(|| panic!("REFERENCE.md has no row of `{name}`"));
+            let missing: Vec<String> =
+                declared(text).into_iter().filter(|one| !row.contains(&format!("`{one}`"))).collect();
+            assert!(missing.is_empty(), "`{name}` declares {missing:?} too");
         }
     }
 }
