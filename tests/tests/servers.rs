@@ -177,3 +177,26 @@ fn results_stay_clean_of_what_servers_say() {
     assert_eq!(result["outcome"]["value"]["text"], "clean", "{end:?}");
     assert!(!end.stderr.contains("eeee") && !end.stderr.contains('\u{1b}'), "{end:?}");
 }
+
+/// Case BAT-04: a command ends with its result, and nothing is left, whatever a server ignores.
+#[test]
+fn a_command_ends_with_its_result_and_leaves_no_server() {
+    let world = World::with_flows();
+    let server = binary("outlast-test-mcp");
+    // It ignores the end of its input and SIGTERM, and so does what it leaves in the background.
+    let line = format!(
+        "trap '' TERM; sleep 600 & echo $! >> pids; echo $$ >> pids; '{}' '{{}}'; sleep 600",
+        server.display()
+    );
+    configure(&world, &json!({"s": {"command": "sh", "args": ["-c", line]}}));
+    let pulled = world.run(&["tools", "pull", "--out", CATALOGUE]);
+    assert_eq!(pulled.code, Some(0), "{pulled:?}");
+    let input = json!({"tool_name": "s__echo", "args": {"text": "hello"}}).to_string();
+    let end = world.run(&["run", FLOW, "--input", &input]);
+    assert!(end.code == Some(0) && end.stdout.contains("hello"), "{end:?}");
+    let pids = world.file("pids");
+    assert_eq!(pids.lines().count(), 4, "the server was started twice: {pids}");
+    until("the end of all processes", || {
+        pids.lines().all(|pid| !std::path::Path::new("/proc").join(pid).exists())
+    });
+}
