@@ -83,8 +83,14 @@ impl World {
     }
 
     fn known(&self, session: &str) -> Result<(), Refusal> {
+        self.facts().known(session)
+    }
+}
+
+impl Facts {
+    fn known(&self, session: &str) -> Result<(), Refusal> {
         let number: usize = session.trim_start_matches('s').parse().unwrap();
-        if number < self.facts().first_session { Err(Refusal(Code::NotFound)) } else { Ok(()) }
+        if number < self.first_session { Err(Refusal(Code::NotFound)) } else { Ok(()) }
     }
 }
 
@@ -188,20 +194,23 @@ async fn poll(State(world): State<Arc<World>>, Json(call): Json<Poll>) -> Result
             changes.borrow_and_update();
             let tasks: Vec<Task> = {
                 let mut facts = world.facts();
+                // Nothing is handed out in a session that was given up meanwhile.
+                facts.known(&call.session)?;
                 let left = facts.polls.iter().any(|poll| poll.session == call.session && poll.leaving);
                 let count = facts.tasks.len().min(call.max as usize);
                 if left {
-                    return Vec::new();
+                    return Ok(Vec::new());
                 }
                 facts.tasks.drain(..count).collect()
             };
             if !tasks.is_empty() {
-                return tasks;
+                return Ok(tasks);
             }
             changes.changed().await.unwrap();
         }
     };
-    let tasks = tokio::time::timeout(Duration::from_millis(call.wait_ms), take).await.unwrap_or_default();
+    let tasks = tokio::time::timeout(Duration::from_millis(call.wait_ms), take).await;
+    let tasks = tasks.unwrap_or(Ok(Vec::new()))?;
     Ok(Json(Polled { tasks }))
 }
 
