@@ -1,11 +1,17 @@
-//! The calls of drivers and clients as they come over a wire: defaults, limits and shapes, the same for HTTP and JSON-RPC.
+//! The calls of drivers and clients as they come over a wire: defaults, limits, rights and shapes, the same for HTTP and JSON-RPC.
 //!
-//! Leaves transport to its callers and runs to the engine. Invariant: a call means the same whichever way it came.
+//! Leaves transport to its callers, runs to the engine and what a caller may do to `access`. Invariant: a call means the same whichever
+//! way it came; what a caller may not know of is answered as if it were not there.
+
+mod limited;
 
 use std::time::Duration;
 
 use outlast_kernel::Json;
-use outlast_protocol::requests::{Deploy, FlowView, List, Send, Start};
+use outlast_protocol::access::Scope;
+use outlast_protocol::requests::{
+    Accepted, Answer, Deploy, FlowView, Fork, List, Migrate, Permissions, Send, Start,
+};
 use outlast_protocol::run::RunView;
 use outlast_protocol::schedule::{KeptSchedule, Schedule};
 use outlast_protocol::{ApiError, Code};
@@ -13,6 +19,7 @@ use outlast_store::{Filter, Status};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::access::{Caller, Need};
 use crate::duration;
 use crate::engine::{DeployError, Engine};
 use crate::http::Served;
@@ -23,10 +30,8 @@ use crate::limits::{EVENTS_PAGE, EVENTS_PAGE_MAX, RUNS_PAGE_MAX, WAIT_MS_MAX};
 pub(crate) struct Api<'a> {
     /// What is served.
     pub(crate) served: &'a Served,
-    /// Under which name the caller is recorded.
-    pub(crate) by: &'static str,
-    /// Whether the caller owns the data directory.
-    pub(crate) is_owner: bool,
+    /// Who calls.
+    pub(crate) caller: &'a Caller,
 }
 
 /// A run, and whether it was there before.
@@ -70,27 +75,62 @@ impl<'a> Api<'a> {
         &self.served.engine
     }
 
-    /// Refuses what only the owner of the data directory may do.
-    pub(crate) fn demand_owner(self) -> Result<(), ApiError> {
-        if self.is_owner {
-            return Ok(());
-        }
-        Err(ApiError::new(Code::Forbidden, "environment profiles are for the owner's socket only"))
+    /// Returns under which name the caller is recorded.
+    pub(crate) fn by(self) -> String {
+        self.caller.by()
     }
 
     /// Deploys flows.
     pub(crate) async fn deploy(self, deploy: Deploy) -> Result<Vec<FlowView>, DeployError> {
         if deploy.profile.is_some() {
-            self.demand_owner()?;
+            self.caller.demand(Need::Owner)?;
         }
-        self.engine().deploy(deploy).await
+        self.engine().deploy_if(deploy, &|flow| self.caller.sees(flow)).await
+    }
+
+    /// Lists the deployed flows.
+    pub(crate) fn flows(self) -> Result<List<FlowView>, ApiError> {
+        let mut items = self.engine().flows()?;
+        items.retain(|flow| self.caller.sees(&flow.name));
+        Ok(List { items, next: None })
     }
 
     /// Starts a run, or finds it.
     pub(crate) async fn start(self, mut start: Start) -> Result<Started, ApiError> {
+        self.see_flow(&start.flow)?;
+        self.demand_terms(start.profile.as_deref(), start.permissions.as_ref())?;
         start.profile = start.profile.take().or_else(|| self.profile_of(&start.flow));
-        let (run, existing) = self.engine().start(start, self.by).await?;
+        let started = self.engine().start(start, &self.by()).await;
+        let (run, existing) = started.map_err(|error| self.veil(error))?;
         Ok(Started { run, existing })
+    }
+
+    /// Forks a run, or finds the fork.
+    pub(crate) async fn fork(self, run: &str, fork: Fork) -> Result<Started, ApiError> {
+        let forked = self.engine().fork(run, fork, &self.by()).await;
+        let (run, existing) = forked.map_err(|error| self.veil(error))?;
+        Ok(Started { run, existing })
+    }
+
+    /// Refuses terms of new runs that are beyond the caller: an environment is what a run may touch, and a tool that is allowed in advance
+    /// is a question that is answered in advance.
+    fn demand_terms(self, profile: Option<&str>, permissions: Option<&Permissions>) -> Result<(), ApiError> {
+        if profile.is_some() && matches!(self.caller, Caller::Token(_)) {
+            self.caller.demand(Need::Scope(Scope::Admin)).map_err(|error| error.at("profile"))?;
+        }
+        if permissions.is_some_and(|permissions| !permissions.allow.is_empty()) {
+            self.caller.demand_every_role().map_err(|error| error.at("permissions"))?;
+        }
+        Ok(())
+    }
+
+    /// Answers a question, in a role that the caller has.
+    pub(crate) async fn answer(self, run: &str, answer: Answer) -> Result<Accepted, ApiError> {
+        if answer.always.is_some() {
+            self.caller.demand_every_role().map_err(|error| error.at("always"))?;
+        }
+        let answer = Answer { role: self.caller.in_role(answer.role)?, ..answer };
+        self.engine().answer(run, answer, &self.by()).await
     }
 
     /// Returns the environment of runs of a flow that name none: that of the flow if the server's own model is scripted, since a
@@ -106,6 +146,9 @@ impl<'a> Api<'a> {
         name: &str,
         mut schedule: Schedule,
     ) -> Result<KeptSchedule, ApiError> {
+        self.see_flow(&schedule.flow)?;
+        self.demand_terms(schedule.profile.as_deref(), schedule.permissions.as_ref())?;
+        self.demand_free(name).await?;
         schedule.profile = schedule.profile.take().or_else(|| self.profile_of(&schedule.flow));
         self.engine().put_schedule(name, schedule).await
     }
@@ -128,10 +171,11 @@ impl<'a> Api<'a> {
             status,
             flow: wanted.flow,
             profile: wanted.profile,
-            after: wanted.cursor,
+            after: self.open_cursor(wanted.cursor)?,
             limit: wanted.limit.unwrap_or_default().min(RUNS_PAGE_MAX),
         };
-        self.engine().list(filter).await
+        let list = self.engine().list(self.narrow(filter)).await?;
+        Ok(self.seen(list, |run| self.caller.sees(&run.flow)))
     }
 
     /// Returns where a run stands, in short.
@@ -150,9 +194,10 @@ impl<'a> Api<'a> {
     /// Sends a message and, if so wanted, waits until the run took it.
     pub(crate) async fn message(self, run: &str, query: Wait, send: Send) -> Result<Json, ApiError> {
         match query.wait.as_deref() {
-            None => Ok(json!(self.engine().message(run, send, self.by).await?)),
+            None => Ok(json!(self.engine().message(run, send, &self.by()).await?)),
             Some("handled") => {
-                let handled = self.engine().message_handled(run, send, self.by);
+                let by = self.by();
+                let handled = self.engine().message_handled(run, send, &by);
                 let handled = tokio::time::timeout(Duration::from_millis(WAIT_MS_MAX), handled).await;
                 let late = |_| ApiError::new(Code::Overloaded, "the message is accepted, but not taken yet");
                 let late = |error| late(error).of_run(run).hint("send it again with the same id to wait on");
@@ -163,6 +208,21 @@ impl<'a> Api<'a> {
                 Err(ApiError::new(Code::Invalid, message))
             }
         }
+    }
+
+    /// Lets a run go on with another version of its flow.
+    pub(crate) async fn migrate(self, run: &str, migrate: Migrate) -> Result<Json, ApiError> {
+        self.see_machine(&migrate.machine)?;
+        self.engine().migrate(run, migrate, &self.by()).await
+    }
+
+    /// Returns the figures of the engine; to whom they would tell of what is not theirs, whether it is ready.
+    pub(crate) fn status(self) -> Json {
+        let status = self.engine().status();
+        if self.caller.flows().is_none() && self.caller.demand(Need::Scope(Scope::Read)).is_ok() {
+            return status;
+        }
+        json!({ "ready": status["ready"], "recovering": status["recovering"] })
     }
 
     /// Lists events.

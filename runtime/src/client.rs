@@ -6,6 +6,7 @@
 mod connect;
 mod follow;
 mod schedules;
+mod tokens;
 mod whole;
 
 use std::time::Duration;

@@ -12,11 +12,12 @@ mod deploy;
 mod desk;
 mod dispatch;
 mod draft;
-mod errors;
+pub(crate) mod errors;
 mod flows;
 mod forks;
 mod frames;
 mod history;
+mod keyring;
 mod live;
 mod message;
 mod migrations;
@@ -60,6 +61,7 @@ use core::Core;
 use desk::Desks;
 use dispatch::Dispatch;
 use flows::Flows;
+use keyring::Keyring;
 use message::Message;
 use quarantine::Quarantine;
 use schedules::Schedules;
@@ -67,6 +69,7 @@ use shard::Shard;
 
 pub use clock::{Clock, ManualClock, Sleep, SystemClock};
 pub use deploy::DeployError;
+pub(crate) use keyring::Key;
 pub use options::Options;
 pub use watch::Watch;
 
@@ -124,6 +127,7 @@ impl Engine {
             quarantine,
             post,
             flows: Flows::open(Arc::clone(&store))?,
+            keyring: Keyring::open(&*store)?,
             key: opening.key,
             epoch: opening.epoch,
             opened_at,
@@ -180,6 +184,21 @@ impl Engine {
     /// [`Code::Internal`].
     pub fn profile(&self, name: &str) -> Result<Option<Json>, ApiError> {
         self.core.profile(name)
+    }
+
+    /// Returns the engine's time.
+    pub(crate) fn now(&self) -> outlast_kernel::ids::Millis {
+        self.core.ctx.clock.now()
+    }
+
+    /// Seals text so that only this store's engines can read it.
+    pub(crate) fn seal(&self, text: &str) -> String {
+        self.core.ctx.key.seal(text)
+    }
+
+    /// Opens sealed text; none if it was not sealed here.
+    pub(crate) fn unseal(&self, sealed: &str) -> Option<String> {
+        self.core.ctx.key.open(sealed)
     }
 
     /// Waits until the engine cannot go on, and returns why. The process should exit then, non-zero.

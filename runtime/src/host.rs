@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 use crate::client::{Address, Client, ClientError, Follow};
 use crate::engine::Engine;
-use crate::http::{Listener, PROTOCOL};
+use crate::http::{AccessLog, Listener, PROTOCOL};
 use crate::limits::{ATTACH_MS_MAX, ATTACH_RETRY_MS};
 use crate::supervisor::{Kind, Setup, Supervisor};
 use hosting::Hosting;
@@ -38,6 +38,8 @@ pub struct Options {
     pub program: Option<PathBuf>,
     /// The environment of runs that name none, if this process hosts.
     pub profile: Option<Profile>,
+    /// Where a line about each request goes, if this process hosts.
+    pub access_log: Option<AccessLog>,
 }
 
 /// Why a data directory cannot be used.

@@ -4,34 +4,44 @@
 //! no request, however broken, ends in anything else than a typed answer; nothing is read from a request before its sender passed the
 //! guard. Start at [`Server`].
 
+mod access_log;
 mod body;
 mod fault;
 mod flows;
 mod guard;
 mod health;
+mod needs;
+mod note;
 mod parts;
 mod rpc;
 mod runs;
 mod schedules;
 mod server;
 mod stream;
+mod tls;
+mod tokens;
 mod whole;
 mod workers;
 
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::extract::State;
-use axum::routing::{get, post};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::routing::{delete, get, post};
 use outlast_protocol::{ApiError, Code};
 use tokio::task::JoinSet;
 
+use crate::access::Caller;
 use crate::api::Api;
+use crate::engine::Engine;
 use fault::Fault;
 use guard::Access;
 
-pub use guard::Token;
+pub use access_log::AccessLog;
+pub use guard::{Admission, Token};
 pub use server::{Listener, Served, Server};
+pub use tls::{Tls, TlsError};
 
 /// Counts the version of the protocol: drivers and workers attach to their own version only.
 pub const PROTOCOL: u32 = 1;
@@ -39,21 +49,42 @@ pub const PROTOCOL: u32 = 1;
 /// What all handlers of one listener share.
 struct App {
     served: Served,
-    /// Who may call.
+    /// Who is let in.
     access: Access,
     /// Tasks that feed streams; they end with the server.
     streams: Mutex<JoinSet<()>>,
 }
 
-impl App {
-    /// Returns the calls of whoever comes through this listener.
+/// A request that was let in: whom it reaches, and who sent it.
+struct Call {
+    app: Arc<App>,
+    caller: Arc<Caller>,
+}
+
+impl Call {
     fn api(&self) -> Api<'_> {
-        let is_owner = matches!(self.access, Access::Owner);
-        Api { served: &self.served, by: self.access.principal(), is_owner }
+        Api { served: &self.app.served, caller: &self.caller }
+    }
+
+    fn engine(&self) -> &Engine {
+        &self.app.served.engine
+    }
+
+    fn by(&self) -> String {
+        self.caller.by()
     }
 }
 
-type Shared = State<Arc<App>>;
+impl FromRequestParts<Arc<App>> for Call {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Call, Fault> {
+        // The guard writes it down before it lets a request through; without it nobody is let in.
+        let caller = parts.extensions.get::<Arc<Caller>>().cloned();
+        let stranger = || ApiError::new(Code::Unauthorized, "nobody knows who sent this");
+        Ok(Call { app: Arc::clone(app), caller: caller.ok_or_else(stranger)? })
+    }
+}
 
 /// Returns the routes of the API, guarded.
 fn router(app: Arc<App>) -> Router {
@@ -94,18 +125,24 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/workers/report", post(workers::report))
         .route("/v1/workers/progress", post(workers::progress))
         .route("/v1/workers/control", get(workers::control))
+        .route("/v1/tokens", post(tokens::add).get(tokens::list))
+        .route("/v1/tokens/{name}", delete(tokens::revoke))
         .route("/v1/status", get(health::status))
         .route("/v1/doctor", get(health::doctor))
         .route("/v1/openapi.json", get(health::openapi))
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
-        .fallback(nowhere)
-        .method_not_allowed_fallback(nowhere)
+        .fallback(unrouted)
+        .method_not_allowed_fallback(unrouted)
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&app), guard::check))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&app), note::take))
         .with_state(app)
 }
 
-async fn nowhere(request: axum::extract::Request) -> Fault {
-    let what = format!("there is no {} {}", request.method(), request.uri().path());
-    Fault::from(ApiError::new(Code::NotFound, what))
+async fn unrouted(request: axum::extract::Request) -> Fault {
+    nowhere(&request).into()
+}
+
+fn nowhere(request: &axum::extract::Request) -> ApiError {
+    ApiError::new(Code::NotFound, format!("there is no {} {}", request.method(), request.uri().path()))
 }

@@ -3,6 +3,7 @@
 //! Leaves deciding what follows from an event to the kernel and making it durable to the store. Invariant: decide, persist, apply,
 //! act, in this order; nothing leaves the process before the event that explains it is durable. Start at [`engine::Engine`].
 
+mod access;
 mod api;
 pub mod batch;
 pub mod client;

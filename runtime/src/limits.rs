@@ -275,3 +275,27 @@ pub const CRASHES_MAX: u32 = 3;
 
 /// Bytes of a place in the file that says what shards work on: a count, a run id and a word.
 pub const DESK_BYTES: usize = 160;
+
+/// Access tokens of one store, revoked ones included: all are in memory, at less than 1 KiB each.
+pub const ACCESS_TOKENS_MAX: usize = 10_000;
+
+/// Characters of the name of an access token, and of a flow or role that it is limited to.
+pub const ACCESS_NAME_CHARS_MAX: usize = 100;
+
+/// Flows, and roles, that one access token names.
+pub const ACCESS_ITEMS_MAX: usize = 100;
+
+/// Milliseconds that requests in hand have for their answers when their token ends: what does not wait is done long before.
+pub const ACCESS_GRACE_MS: u64 = 1_000;
+
+/// Milliseconds that a client has for its part of a TLS handshake: two round trips around the world, many times over.
+pub const TLS_HANDSHAKE_MS_MAX: u64 = 10_000;
+
+/// Lines that wait for the file of the access log, at some 200 bytes each.
+pub const ACCESS_LOG_LINES_MAX: usize = 10_000;
+
+/// Characters of a path that a line of the access log shows: no route of ours is longer, with the longest run id.
+pub const ACCESS_LOG_PATH_CHARS_MAX: usize = 256;
+
+/// Milliseconds that the last lines of the access log have for being written when the server ends.
+pub const ACCESS_LOG_CLOSE_MS_MAX: u64 = 2_000;

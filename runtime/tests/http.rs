@@ -10,7 +10,7 @@ use outlast_protocol::requests::{Answer, Deploy, FileText, Send, Start};
 use outlast_protocol::run::{Frame, FrameKind};
 use outlast_runtime::client::{Address, Client, ClientError, Wanted};
 use outlast_runtime::engine::{Engine, Options};
-use outlast_runtime::http::{Listener, Served, Server, Token};
+use outlast_runtime::http::{Admission, Listener, Served, Server, Token};
 use outlast_store::{MemoryStore, Store};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -30,10 +30,12 @@ impl World {
         let engine = Engine::open(Arc::clone(&store), Options::default()).await.unwrap();
         let any = "127.0.0.1:0".parse().unwrap();
         let unix = Listener::unix(&dir.path().join("socket")).unwrap();
-        let loopback = Listener::tcp(any, None).await.unwrap();
-        let guarded = Listener::tcp(any, Some(Token::new("secret"))).await.unwrap();
+        let loopback = Listener::tcp(any, Admission::default()).await.unwrap();
+        let guarded =
+            Listener::tcp(any, Admission { token: Some(Token::new("secret")), stored: false }).await.unwrap();
         let addresses = (loopback.address().unwrap(), guarded.address().unwrap());
-        let served = Served { engine, store, opened: Value::Null, profile: None, scripted: false };
+        let (opened, profile, scripted, access_log) = (Value::Null, None, false, None);
+        let served = Served { engine, store, opened, profile, scripted, access_log };
         let server = Server::start(served, vec![unix, loopback, guarded]);
         World { dir, server, loopback: addresses.0, guarded: addresses.1 }
     }
@@ -142,7 +144,7 @@ async fn web_pages_and_strangers_are_refused_on_tcp() {
         assert_eq!(found, 403, "{path} is for the owner's socket: {body}");
     }
     let any = "0.0.0.0:0".parse().unwrap();
-    assert!(Listener::tcp(any, None).await.is_err(), "an open address without a token");
+    assert!(Listener::tcp(any, Admission::default()).await.is_err(), "an open address without a token");
     world.server.stop().await;
 }
 

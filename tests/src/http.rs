@@ -11,10 +11,11 @@ use serde_json::Value;
 
 use crate::process::PATIENCE;
 
-/// A server's address, such as `127.0.0.1:7878`.
+/// A server's address, such as `127.0.0.1:7878`, and who calls it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Api {
     address: String,
+    token: Option<String>,
 }
 
 /// A whole answer.
@@ -46,10 +47,18 @@ pub struct Frames {
 }
 
 impl Api {
-    /// Reads the address out of `http://HOST:PORT`.
+    /// Reads the address out of `http://HOST:PORT`, whatever is said after it.
     #[must_use]
     pub fn at(url: &str) -> Api {
-        Api { address: url.trim().trim_start_matches("http://").trim_end_matches('/').to_owned() }
+        let url = url.split_whitespace().next().unwrap_or_default();
+        let address = url.trim_start_matches("http://").trim_end_matches('/').to_owned();
+        Api { address, token: None }
+    }
+
+    /// Returns the same server for whoever has a token.
+    #[must_use]
+    pub fn with_token(&self, token: &str) -> Api {
+        Api { token: Some(token.to_owned()), ..self.clone() }
     }
 
     /// Returns the address of a path.
@@ -105,7 +114,9 @@ impl Api {
         let mut stream = TcpStream::connect(&self.address).unwrap_or_else(|error| failed(error));
         stream.set_read_timeout(Some(PATIENCE)).unwrap_or_else(|error| failed(error));
         let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address);
-        for (name, value) in headers {
+        let token = self.token.iter().map(|token| ("authorization", format!("Bearer {token}")));
+        let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned()));
+        for (name, value) in headers.chain(token) {
             let _infallible = write!(head, "{name}: {value}\r\n");
         }
         if method != "GET" {

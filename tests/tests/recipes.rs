@@ -8,7 +8,7 @@
 use std::process::Command;
 
 use outlast_tests::repository;
-use outlast_tests::world::World;
+use outlast_tests::world::{World, binary};
 
 /// A command of a page, and what it prints.
 #[derive(Debug, PartialEq)]
@@ -30,22 +30,33 @@ fn a_run_can_be_driven_with_curl() {
     follow("runtime/HTTP.md");
 }
 
+#[test]
+fn tokens_can_be_handled_with_curl() {
+    follow("runtime/ACCESS.md");
+}
+
 fn follow(page: &str) {
     let text = std::fs::read_to_string(repository::root().join(page)).unwrap();
     let mut steps: Vec<Step> = blocks(&text, "console").iter().flat_map(|block| read(block)).collect();
     let serve = steps.remove(0).command;
-    let file = serve.split(' ').nth(2).filter(|_| serve.starts_with("outlast serve ")).unwrap();
+    let serve = serve.strip_prefix("outlast serve ").unwrap();
+    let serve: Vec<&str> =
+        serve.split(' ').filter(|word| !["--listen", "127.0.0.1:7878"].contains(word)).collect();
     let world = World::new();
-    world.write(file, &blocks(&text, "flow")[0]);
-    let (_server, api) = world.serve(&["--no-workers", file]);
+    world.write(serve[0], &blocks(&text, "flow")[0]);
+    let (_server, api) = world.serve(&serve);
     let mut script = String::new();
     for step in &steps {
         script += &format!("{}\nprintf '{MARK}'\n", step.command);
     }
     let address = api.url("").trim_start_matches("http://").to_owned();
+    let program = binary("outlast");
+    let path = std::env::var("PATH").unwrap_or_default();
     let output = Command::new("bash")
         .args(["-c", &script.replace("localhost:7878", &address)])
         .current_dir(world.work())
+        .env("PATH", format!("{}:{path}", program.parent().unwrap().display()))
+        .env("OUTLAST_DATA", world.data())
         .output()
         .unwrap_or_else(|error| panic!("bash cannot be started ({error}): the recipes need bash and curl"));
     let printed = String::from_utf8(output.stdout).unwrap();

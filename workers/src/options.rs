@@ -9,13 +9,13 @@ use std::sync::Arc;
 use outlast_protocol::profile::Profile;
 
 use crate::limits::{MODEL_CONCURRENCY, TOOL_CONCURRENCY};
-use crate::sdk::{self, Activity, Worker, WorkerBuilder, WorkerError};
+use crate::sdk::{self, Activity, Credentials, Worker, WorkerBuilder, WorkerError};
 use crate::{model, tools};
 
 /// What a stock worker is started with.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerOptions {
-    /// Where the runtime is: `http://host:port` or `unix:/path/socket`.
+    /// Where the runtime is: `http://host:port`, `https://host:port` or `unix:/path/socket`.
     pub connect: String,
     /// The environment that it serves. Without one: the current directory, and the scripted model.
     pub profile: Option<Profile>,
@@ -27,8 +27,8 @@ pub struct WorkerOptions {
     pub supervised: bool,
     /// The boot id, if whoever starts the process wants to know it.
     pub boot: Option<String>,
-    /// The access token for the runtime.
-    pub bearer: Option<String>,
+    /// As whom the runtime is called.
+    pub credentials: Credentials,
     /// The program that watches over commands: `outlast` itself (see [`tools::guard`]). Without one, only a command's process
     /// group is ended with it, and nothing ends it when the worker is killed.
     pub guard: Option<PathBuf>,
@@ -41,10 +41,10 @@ pub struct WorkerOptions {
 /// odd, or if no runtime came in a minute.
 pub async fn fetch_profile(
     connect: &str,
-    bearer: Option<String>,
+    credentials: &Credentials,
     name: &str,
 ) -> Result<Profile, WorkerError> {
-    let record = sdk::fetch_profile(connect, bearer, name).await?;
+    let record = sdk::fetch_profile(connect, credentials, name).await?;
     serde_json::from_value(record)
         .map_err(|error| WorkerError::Configuration(format!("the environment profile {name}: {error}")))
 }
@@ -82,7 +82,7 @@ impl WorkerOptions {
             .queues([name, "default"])
             .profile(self.profile_name.clone())
             .boot(self.boot.clone())
-            .bearer(self.bearer.clone());
+            .credentials(self.credentials.clone());
         let builder = if self.supervised { builder.supervised() } else { builder };
         activities.into_iter().fold(builder, WorkerBuilder::shared_activity)
     }

@@ -43,6 +43,7 @@ pub use context::{Hold, NoLongerWanted, TaskContext};
 pub use outlast_protocol::worker::{Offer, StoppedWhy, Task};
 pub use worker::{Worker, WorkerBuilder, WorkerError};
 
+pub use client::Credentials;
 pub(crate) use client::{error_chain, no_roots, with_ring};
 pub(crate) use context::parking::Locked;
 pub(crate) use profile::fetch_profile;

@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     act, batch, carry, chat, check, doctor, explain, fmt, fork, graph, look, migrate, rpc, run, schedule,
-    serve, test, tools, worker,
+    serve, test, token, tools, worker,
 };
 
 /// Runs long agent tasks as durable state machines.
@@ -53,6 +53,8 @@ pub(crate) enum Command {
     Rpc(rpc::Arguments),
     /// Start runs by the clock
     Schedule(schedule::Arguments),
+    /// Say who may call the HTTP API, and what they may do there
+    Token(token::Arguments),
     /// List runs, newest first
     Runs(look::RunsArguments),
     /// Show a run
@@ -141,6 +143,14 @@ mod tests {
         ("chat --resume r-1", true),
         ("chat --continue --resume r-1", false),
         ("serve a.flow --listen 127.0.0.1:0 --no-workers --token-env TOKEN", true),
+        ("serve --listen 127.0.0.1:0 --tokens", true),
+        ("serve --tokens", false),
+        ("token add ci --scope read,start --scope send --flow F --role owner --expires 30d --json", true),
+        ("token add ci", false),
+        ("token add ci --scope fly", false),
+        ("token list --json", true),
+        ("token revoke ci", true),
+        ("token", false),
         ("rpc", true),
         ("rpc a.flow", true),
         ("schedule list", true),

@@ -17,6 +17,7 @@ pub(crate) mod run;
 pub(crate) mod schedule;
 pub(crate) mod serve;
 pub(crate) mod test;
+pub(crate) mod token;
 pub(crate) mod tools;
 pub(crate) mod worker;
 
@@ -48,6 +49,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Chat(arguments) => chat::chat(context, &arguments).await,
         Command::Schedule(arguments) => schedule::schedule(context, &arguments).await,
         Command::Serve(arguments) => serve::serve(context, &arguments).await,
+        Command::Token(arguments) => token::token(context, &arguments).await,
         Command::Rpc(arguments) => rpc::rpc(context, &arguments).await,
         Command::Runs(arguments) => look::runs(context, &arguments).await,
         Command::Show(arguments) => look::show(context, &arguments).await,

@@ -40,7 +40,7 @@ pub(crate) fn options(
             Some(std::env::current_exe().map_err(cannot)?)
         }
     };
-    Ok(Options { directory: data_directory(data)?, program, profile })
+    Ok(Options { directory: data_directory(data)?, program, profile, access_log: None })
 }
 
 /// Leaves the data directory. Tasks that still hold the session are those that the exit ends.

@@ -12,6 +12,19 @@ pub(crate) struct Signals {
     hang_up: Signal,
 }
 
+/// What a signal says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Heard {
+    /// To leave, with this exit.
+    Leave(Exit),
+    /// That the terminal has gone, or, to a server, that its files were changed.
+    HangUp,
+}
+
+fn exit(kind: SignalKind) -> Exit {
+    Exit::Signal(u8::try_from(kind.as_raw_value()).unwrap_or_default())
+}
+
 impl Signals {
     /// Listens from now on.
     pub(crate) fn new() -> Result<Signals, Failure> {
@@ -28,11 +41,18 @@ impl Signals {
 
     /// Returns how to exit once a signal arrived.
     pub(crate) async fn next(&mut self) -> Exit {
-        let number = tokio::select! {
-            _ = self.interrupt.recv() => SignalKind::interrupt(),
-            _ = self.terminate.recv() => SignalKind::terminate(),
-            _ = self.hang_up.recv() => SignalKind::hangup(),
-        };
-        Exit::Signal(u8::try_from(number.as_raw_value()).unwrap_or_default())
+        match self.heard().await {
+            Heard::Leave(exit) => exit,
+            Heard::HangUp => exit(SignalKind::hangup()),
+        }
+    }
+
+    /// Returns what a signal said once one arrived.
+    pub(crate) async fn heard(&mut self) -> Heard {
+        tokio::select! {
+            _ = self.interrupt.recv() => Heard::Leave(exit(SignalKind::interrupt())),
+            _ = self.terminate.recv() => Heard::Leave(exit(SignalKind::terminate())),
+            _ = self.hang_up.recv() => Heard::HangUp,
+        }
     }
 }

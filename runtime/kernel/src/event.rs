@@ -320,6 +320,9 @@ pub struct Started {
     /// All runs above it, from the first one down to its parent; empty if nothing spawned it.
     #[serde(rename = "l", default, skip_serializing_if = "Vec::is_empty")]
     pub ancestors: Vec<RunId>,
+    /// Who started it; empty if another run did, or in histories from before this was written down.
+    #[serde(rename = "y", default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
 }
 
 /// What became of an operation that spawns.

@@ -167,6 +167,7 @@ fn of_started(started: &Started) -> Json {
     json!({
         "flow": started.flow, "machine": started.machine, "edition": started.edition, "input": started.input,
         "seed": started.seed, "config": of_config(&started.config), "parent": parent,
+        "by": (!started.by.is_empty()).then_some(&started.by),
     })
 }
 

@@ -3,6 +3,7 @@
 //! Leaves transport to the server and the clients. Invariant: names are snake_case, times RFC 3339 UTC, unknown fields in requests are
 //! refused, in answers ignored. Start at [`run::RunView`] and [`worker`]; `openapi.json` beside this crate describes every route.
 
+pub mod access;
 pub mod error;
 pub mod profile;
 pub mod requests;

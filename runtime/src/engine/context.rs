@@ -12,6 +12,7 @@ use super::committer::Committer;
 use super::dispatch::Dispatch;
 use super::errors;
 use super::flows::Flows;
+use super::keyring::Keyring;
 use super::message::Message;
 use super::quarantine::Quarantine;
 use super::token::TokenKey;
@@ -27,6 +28,8 @@ pub(crate) struct Context {
     pub(crate) post: Post,
     pub(crate) flows: Flows,
     pub(crate) key: TokenKey,
+    /// Access tokens.
+    pub(crate) keyring: Keyring,
     /// The number of this opening of the store.
     pub(crate) epoch: u64,
     /// When this epoch began: what is older may be in hand of workers of the last one.

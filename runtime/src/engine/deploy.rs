@@ -36,6 +36,15 @@ impl Engine {
     /// # Errors
     /// The diagnostics of the text, or what else went wrong.
     pub async fn deploy(&self, request: Deploy) -> Result<Vec<FlowView>, DeployError> {
+        self.deploy_if(request, &|_| true).await
+    }
+
+    /// As [`Engine::deploy`], for somebody who may not deploy each flow; [`Code::Forbidden`] for one of which `may` says no.
+    pub(crate) async fn deploy_if(
+        &self,
+        request: Deploy,
+        may: &(dyn Fn(&str) -> bool + Sync),
+    ) -> Result<Vec<FlowView>, DeployError> {
         let profile = request.profile;
         let files = request.files.into_iter().map(|file| SourceFile { name: file.name, text: file.text });
         let (files, mut attachments) = part(files.collect());
@@ -54,6 +63,10 @@ impl Engine {
                 sources.add(file.name, file.text);
             }
             return Err(DeployError::Invalid { diagnostics, sources });
+        }
+        if let Some(flow) = checked.iter().find(|flow| !may(&flow.name)) {
+            let message = format!("the token does not allow flow {}", flow.name);
+            return Err(ApiError::new(Code::Forbidden, message).hint("leave it out").into());
         }
         let mut puts = Vec::new();
         let mut deployed = Vec::new();

@@ -6,6 +6,7 @@ use outlast_protocol::{ApiError, Code};
 use outlast_store::StoreError;
 
 use super::committer::Refused;
+use crate::limits::QUOTED_CHARS;
 
 /// Says why an input became no event.
 pub(crate) fn refusal(run: &RunId, refusal: &Refusal) -> ApiError {
@@ -55,6 +56,24 @@ pub(crate) fn refused(refused: &Refused) -> ApiError {
 /// Says that there is no such run.
 pub(crate) fn no_run(run: impl std::fmt::Display) -> ApiError {
     ApiError::new(Code::NotFound, format!("there is no run {run}")).of_run(run)
+}
+
+/// Says that there is no such flow.
+pub(crate) fn no_flow(name: &str) -> ApiError {
+    let name: String = name.chars().take(QUOTED_CHARS).collect();
+    ApiError::new(Code::NotFound, format!("no flow {name:?} is deployed")).hint("deploy its file first")
+}
+
+/// Says that there is no such machine.
+pub(crate) fn no_machine(hash: &str) -> ApiError {
+    let hash: String = hash.chars().take(QUOTED_CHARS).collect();
+    ApiError::new(Code::NotFound, format!("there is no machine {hash}"))
+}
+
+/// Says that there is no such schedule.
+pub(crate) fn no_schedule(name: &str) -> ApiError {
+    let name: String = name.chars().take(QUOTED_CHARS).collect();
+    ApiError::new(Code::NotFound, format!("there is no schedule {name:?}"))
 }
 
 /// Says that the engine is stopping.

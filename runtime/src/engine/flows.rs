@@ -79,7 +79,7 @@ impl Flows {
         }
         let bytes = self.store.get(Table::Machine, hash.as_bytes()).map_err(|e| errors::store(&e))?;
         let Some(bytes) = bytes else {
-            return Err(ApiError::new(Code::NotFound, format!("there is no machine {hash}")));
+            return Err(errors::no_machine(hash));
         };
         let machine = Machine::decode(&bytes)
             .map_err(|e| ApiError::new(Code::Internal, format!("machine {hash} cannot be read: {e}")))?;

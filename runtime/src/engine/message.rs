@@ -106,6 +106,8 @@ pub(crate) struct StartRun {
     pub(crate) seed: u64,
     /// First messages.
     pub(crate) messages: Vec<Input>,
+    /// Who starts it.
+    pub(crate) by: String,
 }
 
 /// A session that takes a task.

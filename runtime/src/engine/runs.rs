@@ -40,7 +40,7 @@ impl Core {
         let hash = match request.machine {
             Some(hash) => hash,
             None => {
-                let flow = ctx.flows.get(&request.flow).ok_or_else(|| no_flow(&request.flow))?;
+                let flow = ctx.flows.get(&request.flow).ok_or_else(|| errors::no_flow(&request.flow))?;
                 flow.machine
             }
         };
@@ -68,6 +68,7 @@ impl Core {
             config,
             seed: ctx.random.number(),
             messages: request.messages.into_iter().map(|message| message_input(message, by)).collect(),
+            by: by.to_owned(),
         };
         self.ask(&run, |reply| Message::Start(Box::new(start), reply)).await
     }
@@ -113,6 +114,24 @@ impl Engine {
             return stored_view(summary.view);
         }
         Ok(self.look(&run).await?.view)
+    }
+
+    /// Returns the flow of a run.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`].
+    pub(crate) fn flow_of(&self, run: &str) -> Result<String, ApiError> {
+        let run = self.known(run)?;
+        let summary = self.core.ctx.store.summary(&run).map_err(|e| errors::store(&e))?;
+        summary.map(|summary| summary.flow).ok_or_else(|| errors::no_run(&run))
+    }
+
+    /// Returns the flow of a machine that is kept.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`].
+    pub(crate) fn flow_of_machine(&self, hash: &str) -> Result<String, ApiError> {
+        Ok(self.core.ctx.flows.machine(hash)?.root().name.clone())
     }
 
     async fn look(&self, run: &RunId) -> Result<Look, ApiError> {
@@ -392,9 +411,4 @@ fn op_id(text: &str) -> Result<OpId, ApiError> {
 fn stored_view(view: Json) -> Result<RunView, ApiError> {
     serde_json::from_value(view)
         .map_err(|e| ApiError::new(Code::Internal, format!("a run's summary cannot be read: {e}")))
-}
-
-fn no_flow(name: &str) -> ApiError {
-    let name: String = name.chars().take(limits::QUOTED_CHARS).collect();
-    ApiError::new(Code::NotFound, format!("no flow {name:?} is deployed")).hint("deploy its file first")
 }

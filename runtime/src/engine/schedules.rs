@@ -223,7 +223,7 @@ impl Schedules {
 
     async fn pause(&mut self, name: &str, paused: bool) -> Result<ScheduleView, ApiError> {
         let now = self.core.ctx.clock.now();
-        let entry = self.entries.get_mut(name).ok_or_else(|| none(name))?;
+        let entry = self.entries.get_mut(name).ok_or_else(|| errors::no_schedule(name))?;
         // What was due until now is decided by what held until now.
         look_at(&self.core, name, entry, now).await?;
         let record = Record { paused, ..entry.record.clone() };
@@ -233,14 +233,14 @@ impl Schedules {
     }
 
     async fn remove(&mut self, name: &str) -> Result<(), ApiError> {
-        self.entries.get(name).ok_or_else(|| none(name))?;
+        self.entries.get(name).ok_or_else(|| errors::no_schedule(name))?;
         keep(&self.core, name, None).await?;
         self.entries.remove(name);
         Ok(())
     }
 
     async fn run_now(&mut self, name: &str) -> Result<RunView, ApiError> {
-        let entry = self.entries.get_mut(name).ok_or_else(|| none(name))?;
+        let entry = self.entries.get_mut(name).ok_or_else(|| errors::no_schedule(name))?;
         let id = format!("{name}~{}", self.core.ctx.random.id(self.core.ctx.clock.now()));
         let (view, _) = self.core.start(start(&entry.record.definition, id), BY).await?;
         let mut record = entry.record.clone();
@@ -251,7 +251,7 @@ impl Schedules {
     }
 
     fn view(&self, name: &str) -> Result<ScheduleView, ApiError> {
-        self.entries.get(name).map(|entry| self.shown(name, entry)).ok_or_else(|| none(name))
+        self.entries.get(name).map(|entry| self.shown(name, entry)).ok_or_else(|| errors::no_schedule(name))
     }
 
     fn shown(&self, name: &str, entry: &Entry) -> ScheduleView {
@@ -375,10 +375,6 @@ fn check_name(name: &str) -> Result<(), ApiError> {
         cut(name)
     );
     Err(ApiError::new(Code::Invalid, message).at("name"))
-}
-
-fn none(name: &str) -> ApiError {
-    ApiError::new(Code::NotFound, format!("there is no schedule {:?}", cut(name)))
 }
 
 fn cut(text: &str) -> String {

@@ -67,12 +67,46 @@ impl TokenKey {
         (differs == 0 || breaks(Breakage::AcceptForgedToken)).then(|| serde_json::from_slice(said).ok())?
     }
 
+    /// Seals text: what it says is shown to nobody, and only what this store has sealed is opened again.
+    pub(crate) fn seal(&self, text: &str) -> String {
+        let tag = self.mac(&[SEALED, text.as_bytes()].concat());
+        let mut bytes = text.as_bytes().to_vec();
+        self.mask(&tag, &mut bytes);
+        bytes.extend_from_slice(&tag);
+        encode(&bytes)
+    }
+
+    /// Opens sealed text; none if this store did not seal it.
+    pub(crate) fn open(&self, sealed: &str) -> Option<String> {
+        let bytes = decode(sealed)?;
+        let (masked, tag) = bytes.split_last_chunk::<MAC_LENGTH>()?;
+        let mut bytes = masked.to_vec();
+        self.mask(tag, &mut bytes);
+        let genuine = self.mac(&[SEALED, &bytes].concat()) == *tag;
+        String::from_utf8(bytes).ok().filter(|_| genuine)
+    }
+
+    /// Covers or uncovers bytes. Equal texts have equal tags, so no cover is used for two texts.
+    fn mask(&self, tag: &[u8; MAC_LENGTH], bytes: &mut [u8]) {
+        let mut cover = vec![0; bytes.len()];
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(COVER).update(tag).finalize_xof().fill(&mut cover);
+        for (byte, cover) in bytes.iter_mut().zip(cover) {
+            *byte ^= cover;
+        }
+    }
+
     fn mac(&self, said: &[u8]) -> [u8; MAC_LENGTH] {
         let mut mac = [0; MAC_LENGTH];
         mac.copy_from_slice(&blake3::keyed_hash(&self.0, said).as_bytes()[..MAC_LENGTH]);
         mac
     }
 }
+
+/// What stands before sealed text when it is hashed; claims begin otherwise, being JSON.
+const SEALED: &[u8] = b"sealed ";
+/// What stands before a tag when its cover is made.
+const COVER: &[u8] = b"cover ";
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -139,6 +173,20 @@ mod tests {
         for nonsense in ["", "A", "AAAA", "ä", &"A".repeat(5000)] {
             assert_eq!(key.verify(nonsense), None, "{nonsense:?}");
         }
+    }
+
+    #[test]
+    fn sealed_text_opens_for_its_own_store_only_and_shows_nothing() {
+        let key = TokenKey::new([1; 32]);
+        for text in ["", "r", "5:run-of-somebody-else", "ü"] {
+            let sealed = key.seal(text);
+            assert_eq!(key.open(&sealed).as_deref(), Some(text));
+            assert_eq!(TokenKey::new([2; 32]).open(&sealed), None);
+            assert_eq!(key.open(&format!("A{sealed}")), None);
+            assert_eq!(key.verify(&sealed), None, "no task token");
+            assert!(!sealed.contains(&encode(text.as_bytes())) || text.is_empty());
+        }
+        assert_eq!((key.open(""), key.open("AAAA"), key.open(&key.issue(&claim()))), (None, None, None));
     }
 
     #[test]

@@ -47,6 +47,7 @@ impl Hosting {
             store: Arc::<FjallStore>::clone(&store),
             opened: describe(&options.directory, &opened),
             profile,
+            access_log: options.access_log.clone(),
             scripted: matches!(&options.profile, Some(Profile { model: Model::Scripted { .. }, .. })),
         };
         let server = Server::start(served, listeners);

@@ -8,7 +8,8 @@ use outlast_protocol::ApiError;
 use super::*;
 
 async fn session(directory: &Path) -> Session {
-    let options = Options { directory: directory.to_path_buf(), program: None, profile: None };
+    let options =
+        Options { directory: directory.to_path_buf(), program: None, profile: None, access_log: None };
     Session::open(options).await.unwrap()
 }
 

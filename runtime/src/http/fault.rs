@@ -32,6 +32,9 @@ impl IntoResponse for Fault {
             tracing::warn!(code = ?self.0.code, run = self.0.run, "{}", self.0.message);
         }
         let mut response = (status, Json(ErrorBody { error: self.0 })).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
         }

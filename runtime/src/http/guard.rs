@@ -1,17 +1,23 @@
-//! Who may call: the owner through the socket's file mode, local programs through loopback, everybody else with the token.
+//! Who is let in: the owner through the socket's file mode, local programs through loopback, everybody else with a token; and whether
+//! they may make the call.
 //!
 //! A web page in the user's browser can reach loopback too, so `Host` must be a loopback name (a page of another name that resolves to
 //! loopback is refused) and `Origin`, which browsers always send with a cross-site request, must be that of the server itself.
+//! Invariant: nothing of a request is used before its sender and the scope of its route were looked at, and no request outlives its
+//! token for long.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use outlast_protocol::{ApiError, Code};
 
-use super::{App, Fault};
+use super::{App, Fault, needs};
+use crate::access::{Caller, Need};
+use crate::limits::ACCESS_GRACE_MS;
 
 /// A bearer token, kept as its hash: it shows up in no dump, and comparing it takes the same time whatever was sent.
 #[derive(Clone, Debug)]
@@ -25,38 +31,92 @@ impl Token {
     }
 }
 
-/// Who may call a listener.
+/// Which tokens a listener on TCP takes. With neither it takes callers of this machine without one.
+#[derive(Clone, Debug, Default)]
+pub struct Admission {
+    /// This one, which allows everything.
+    pub token: Option<Token>,
+    /// Those of the store, each with its own rights.
+    pub stored: bool,
+}
+
+impl Admission {
+    /// Whether a token is demanded at all.
+    #[must_use]
+    pub fn demands_token(&self) -> bool {
+        self.stored || self.token.is_some()
+    }
+}
+
+/// Who is let in by a listener.
 #[derive(Clone, Debug)]
 pub(super) enum Access {
     /// Who can open the socket's file: its owner.
     Owner,
     /// Programs on this machine.
     Loopback,
-    /// Who knows the token.
-    Token(Token),
-}
-
-impl Access {
-    /// Returns the name under which what a caller does is recorded.
-    pub(super) fn principal(&self) -> &'static str {
-        match self {
-            Access::Owner => "local",
-            Access::Loopback => "loopback",
-            Access::Token(_) => "token",
-        }
-    }
+    /// Who has a token.
+    Token(Admission),
 }
 
 /// Lets a request through, or refuses it before anything of it is used.
-pub(super) async fn check(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let admitted = match &app.access {
-        Access::Owner => Ok(()),
-        Access::Loopback => demand_host(&request).and_then(|()| demand_origin(&request)),
-        Access::Token(token) => demand_origin(&request).and_then(|()| demand_token(&request, token)),
+pub(super) async fn check(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let path = request.extensions().get::<MatchedPath>();
+    let need = path.and_then(|path| needs::need(request.method(), path.as_str()));
+    let caller = match admit(&app, &request, need) {
+        Ok(caller) => Arc::new(caller),
+        Err(error) => return Fault::from(error).into_response(),
     };
-    match admitted {
-        Ok(()) => next.run(request).await,
+    let allowed = match need {
+        Some(need) => caller.demand(need),
+        // Also a route that the table does not have: whatever it does, nobody may.
+        None => Err(super::nowhere(&request)),
+    };
+    let mut response = match allowed {
+        Ok(()) => {
+            request.extensions_mut().insert(Arc::clone(&caller));
+            answer(&app, &caller, next.run(request)).await
+        }
         Err(error) => Fault::from(error).into_response(),
+    };
+    response.extensions_mut().insert(caller);
+    response
+}
+
+/// Waits for an answer for as long as its caller's token holds.
+async fn answer(app: &App, caller: &Caller, answered: impl Future<Output = Response>) -> Response {
+    let Caller::Token(key) = caller else { return answered.await };
+    tokio::pin!(answered);
+    let ended = app.served.engine.key_ended(key);
+    let why = tokio::select! {
+        biased;
+        answer = &mut answered => return answer,
+        why = ended => why,
+    };
+    // What does not wait comes to its end; what waits for something has waited long enough.
+    match tokio::time::timeout(Duration::from_millis(ACCESS_GRACE_MS), answered).await {
+        Ok(answer) => answer,
+        Err(_) => Fault::from(why).into_response(),
+    }
+}
+
+/// Finds out who sent a request.
+fn admit(app: &App, request: &Request, need: Option<Need>) -> Result<Caller, ApiError> {
+    match &app.access {
+        Access::Owner => Ok(Caller::Owner),
+        Access::Loopback => {
+            demand_host(request)?;
+            demand_origin(request)?;
+            Ok(Caller::Loopback)
+        }
+        Access::Token(admission) => {
+            demand_origin(request)?;
+            if need == Some(Need::Nothing) {
+                Ok(Caller::Nobody)
+            } else {
+                known(app, admission, request.headers())
+            }
+        }
     }
 }
 
@@ -77,20 +137,28 @@ fn demand_origin(request: &Request) -> Result<(), ApiError> {
     if same { Ok(()) } else { Err(ApiError::new(Code::Forbidden, "requests of other sites are refused")) }
 }
 
-fn demand_token(request: &Request, token: &Token) -> Result<(), ApiError> {
-    if request.uri().path().starts_with("/health/") {
-        return Ok(());
-    }
-    let sent = bearer(request.headers()).map(Token::new);
-    if sent.is_some_and(|sent| sent.0 == token.0) {
-        return Ok(());
+/// Returns who has the token that was sent.
+fn known(app: &App, admission: &Admission, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    if let Some(sent) = bearer(headers) {
+        let hash = blake3::hash(sent.as_bytes());
+        if admission.token.as_ref().is_some_and(|token| token.0 == hash) {
+            return Ok(Caller::Environment);
+        }
+        if admission.stored
+            && let Some(key) = app.served.engine.key(sent)?
+        {
+            return Ok(Caller::Token(key));
+        }
     }
     let error = ApiError::new(Code::Unauthorized, "a valid token is required");
     Err(error.hint("send it as `Authorization: Bearer TOKEN`"))
 }
 
+/// Returns the token that was sent. Two are none: nobody knows which one a proxy on the way has looked at.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let mut sent = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(only), None) = (sent.next(), sent.next()) else { return None };
+    let (scheme, token) = only.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use outlast_kernel::Json as Value;
@@ -11,8 +10,7 @@ use outlast_protocol::{ApiError, Code};
 use outlast_store::StoreError;
 use serde_json::json;
 
-use super::guard::Access;
-use super::{Fault, PROTOCOL, Shared};
+use super::{Call, Fault, PROTOCOL};
 
 /// `GET /health/live`: the process answers.
 pub(super) async fn live() -> Json<Value> {
@@ -20,9 +18,9 @@ pub(super) async fn live() -> Json<Value> {
 }
 
 /// `GET /health/ready`: the engine takes work.
-pub(super) async fn ready(State(app): Shared) -> Result<Json<Value>, Fault> {
+pub(super) async fn ready(call: Call) -> Result<Json<Value>, Fault> {
     // An engine that says nothing about it is ready: it answers only after its store was read.
-    let ready = app.served.engine.status().get("ready").and_then(Value::as_bool).unwrap_or(true);
+    let ready = call.engine().status().get("ready").and_then(Value::as_bool).unwrap_or(true);
     if ready {
         Ok(Json(json!({ "ready": true })))
     } else {
@@ -31,12 +29,12 @@ pub(super) async fn ready(State(app): Shared) -> Result<Json<Value>, Fault> {
 }
 
 /// `GET /v1/status`: what the doctor and whoever attaches wants to know.
-pub(super) async fn status(State(app): Shared) -> Json<Value> {
+pub(super) async fn status(call: Call) -> Json<Value> {
     Json(json!({
         "protocol": PROTOCOL,
         "version": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
-        "engine": app.served.engine.status(),
+        "engine": call.api().status(),
     }))
 }
 
@@ -46,26 +44,20 @@ pub(super) async fn openapi() -> impl IntoResponse {
 }
 
 /// `GET /v1/doctor`: reads the whole store and says what it found. Only for the owner: it takes its time.
-pub(super) async fn doctor(State(app): Shared) -> Result<Json<Value>, Fault> {
-    match &app.access {
-        Access::Owner => {}
-        Access::Loopback | Access::Token(_) => {
-            return Err(ApiError::new(Code::Forbidden, "the doctor is for the owner's socket only").into());
-        }
-    }
-    let store = Arc::clone(&app.served.store);
+pub(super) async fn doctor(call: Call) -> Result<Json<Value>, Fault> {
+    let store = Arc::clone(&call.app.served.store);
     let checked = tokio::task::spawn_blocking(move || Ok::<_, StoreError>((store.stats()?, store.check()?)));
     let failed = |error: &dyn std::fmt::Display| ApiError::new(Code::Internal, error.to_string());
     let checked = checked.await.map_err(|error| failed(&error))?;
     let (stats, report) = checked.map_err(|error| failed(&error))?;
     Ok(Json(json!({
-        "opened": app.served.opened,
+        "opened": call.app.served.opened,
         "stats": {
             "commit_last": stats.commit_last, "commits": stats.commits,
             "commit_us_last": stats.commit_us_last, "commit_us_max": stats.commit_us_max,
             "bytes": stats.bytes, "free_bytes": stats.free_bytes, "nearly_full": stats.nearly_full,
         },
         "check": { "runs": report.runs, "events": report.events, "findings": report.findings },
-        "engine": app.served.engine.status(),
+        "engine": call.engine().status(),
     })))
 }

@@ -1,4 +1,6 @@
-//! Paths and queries of requests: run ids that are run ids, parameters that are known.
+//! Paths and queries of requests: run ids that are run ids and of which the caller may know, parameters that are known.
+
+use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
@@ -6,16 +8,19 @@ use outlast_kernel::ids::RunId;
 use serde::de::DeserializeOwned;
 
 use super::fault::Fault;
+use super::{App, Call};
 
-/// The run that a path names.
+/// The run that a path names, of which the caller may know.
 pub(super) struct Run(pub(super) RunId);
 
-impl<S: Send + Sync> FromRequestParts<S> for Run {
+impl FromRequestParts<Arc<App>> for Run {
     type Rejection = Fault;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Run, Fault> {
-        let Named(id) = Named::from_request_parts(parts, state).await?;
-        RunId::new(&id).map(Run).map_err(|error| Fault::invalid(error.to_string()))
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Run, Fault> {
+        let Named(id) = Named::from_request_parts(parts, app).await?;
+        let run = RunId::new(&id).map_err(|error| Fault::invalid(error.to_string()))?;
+        Call::from_request_parts(parts, app).await?.api().see_run(run.as_str())?;
+        Ok(Run(run))
     }
 }
 

@@ -3,24 +3,24 @@
 //! Invariant: requests of a batch are done one after the other, in their order.
 
 use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use outlast_kernel::Json as Value;
 
-use super::{Fault, Shared, body};
+use super::{Call, Fault, body};
 use crate::api::Api;
 use crate::rpc::{self, Parsed, methods};
 
 /// `POST /v1/rpc`
-pub(super) async fn call(State(app): Shared, request: Request) -> Result<Response, Fault> {
+pub(super) async fn call(call: Call, request: Request) -> Result<Response, Fault> {
     let bytes = body::bytes(request).await?;
     let answered = match rpc::parse(&bytes) {
-        Parsed::One(request) => answer(app.api(), request).await,
+        Parsed::One(request) => answer(call.api(), request).await,
         Parsed::Many(requests) => {
             let mut answers = Vec::new();
             for request in requests {
-                answers.extend(answer(app.api(), request).await);
+                answers.extend(answer(call.api(), request).await);
             }
             (!answers.is_empty()).then_some(Value::Array(answers))
         }

@@ -17,11 +17,13 @@ use outlast_kernel::Json;
 use outlast_store::Store;
 use rustix::fs::Mode;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::guard::{Access, Token};
+use super::access_log::AccessLog;
+use super::guard::{Access, Admission};
+use super::tls::Tls;
 use super::{App, router};
 use crate::engine::Engine;
 use crate::limits::{CONNECTIONS_MAX, DRAIN_MS_MAX, HEAD_MS_MAX};
@@ -37,7 +39,7 @@ pub struct Listener {
 #[derive(Debug)]
 enum Socket {
     Unix(UnixListener),
-    Tcp(TcpListener),
+    Tcp(TcpListener, Option<Tls>),
 }
 
 impl Listener {
@@ -61,20 +63,30 @@ impl Listener {
         Ok(Listener { socket: Socket::Unix(socket), access: Access::Owner })
     }
 
-    /// Listens on TCP: loopback addresses, or any address with a token.
+    /// Listens on TCP: loopback addresses, or any address if a token is demanded.
     ///
     /// # Errors
     /// If the address cannot be had, or needs a token.
-    pub async fn tcp(address: SocketAddr, token: Option<Token>) -> io::Result<Listener> {
-        let access = match token {
-            Some(token) => Access::Token(token),
-            None if address.ip().is_loopback() => Access::Loopback,
-            None => {
+    pub async fn tcp(address: SocketAddr, admission: Admission) -> io::Result<Listener> {
+        let access = match admission.demands_token() {
+            true => Access::Token(admission),
+            false if address.ip().is_loopback() => Access::Loopback,
+            false => {
                 let why = format!("{address} can be reached by others: a token is required");
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
             }
         };
-        Ok(Listener { socket: Socket::Tcp(TcpListener::bind(address).await?), access })
+        Ok(Listener { socket: Socket::Tcp(TcpListener::bind(address).await?, None), access })
+    }
+
+    /// Speaks TLS on TCP, and nothing else.
+    #[must_use]
+    pub fn with_tls(self, tls: Tls) -> Listener {
+        let socket = match self.socket {
+            Socket::Unix(listener) => Socket::Unix(listener),
+            Socket::Tcp(listener, _) => Socket::Tcp(listener, Some(tls)),
+        };
+        Listener { socket, ..self }
     }
 
     /// Returns the TCP address that it listens on, with the port that was chosen.
@@ -82,7 +94,7 @@ impl Listener {
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.socket {
             Socket::Unix(_) => None,
-            Socket::Tcp(listener) => listener.local_addr().ok(),
+            Socket::Tcp(listener, _) => listener.local_addr().ok(),
         }
     }
 }
@@ -100,11 +112,28 @@ pub struct Served {
     pub profile: Option<String>,
     /// Whether its model is scripted: then the profile that a flow was deployed with, with a script of its own, is the better one.
     pub scripted: bool,
+    /// Where a line about each request goes.
+    pub access_log: Option<AccessLog>,
 }
 
-/// The process at the other end of a connection, if it is on this computer and the system tells.
+/// Who is at the other end of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Peer(pub(super) Option<u32>);
+pub(super) enum Peer {
+    /// A process of this computer, if the system tells which.
+    Process(Option<u32>),
+    /// Whoever is there.
+    Address(SocketAddr),
+}
+
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Peer::Process(Some(pid)) => write!(f, "pid:{pid}"),
+            Peer::Process(None) => f.write_str("socket"),
+            Peer::Address(address) => write!(f, "{address}"),
+        }
+    }
+}
 
 /// A running server.
 #[derive(Debug)]
@@ -151,7 +180,9 @@ async fn accept(socket: Socket, app: Arc<App>, mut stopped: watch::Receiver<bool
             Ok((stream, peer)) => {
                 let (routes, stopped) = (routes.clone(), stopped.clone());
                 connections.spawn(async move {
-                    serve(stream, peer, routes, stopped).await;
+                    if let Some(stream) = stream.open(peer).await {
+                        serve(stream, peer, routes, stopped).await;
+                    }
                     drop(place);
                 });
             }
@@ -174,17 +205,36 @@ async fn accept(socket: Socket, app: Arc<App>, mut stopped: watch::Receiver<bool
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-async fn next(socket: &Socket) -> io::Result<(Box<dyn Stream>, Peer)> {
+/// A connection, before it was made sure that it can be spoken on.
+enum Accepted {
+    Plain(Box<dyn Stream>),
+    Tls(TcpStream, Tls),
+}
+
+impl Accepted {
+    async fn open(self, peer: Peer) -> Option<Box<dyn Stream>> {
+        match self {
+            Accepted::Plain(stream) => Some(stream),
+            Accepted::Tls(stream, tls) => Some(Box::new(tls.accept(stream, peer).await?)),
+        }
+    }
+}
+
+async fn next(socket: &Socket) -> io::Result<(Accepted, Peer)> {
     match socket {
         Socket::Unix(listener) => {
             let (stream, _) = listener.accept().await?;
             let pid = stream.peer_cred().ok().and_then(|cred| cred.pid()?.try_into().ok());
-            Ok((Box::new(stream), Peer(pid)))
+            Ok((Accepted::Plain(Box::new(stream)), Peer::Process(pid)))
         }
-        Socket::Tcp(listener) => {
-            let (stream, _) = listener.accept().await?;
+        Socket::Tcp(listener, tls) => {
+            let (stream, address) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            Ok((Box::new(stream), Peer(None)))
+            let accepted = match tls {
+                None => Accepted::Plain(Box::new(stream)),
+                Some(tls) => Accepted::Tls(stream, tls.clone()),
+            };
+            Ok((accepted, Peer::Address(address)))
         }
     }
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::channel::{Channel, Sender};
@@ -18,21 +17,33 @@ use outlast_protocol::{ApiError, Code};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::parts::Run;
-use super::{Fault, Shared};
+use super::{Call, Fault};
+use crate::access::Caller;
 use crate::engine::Watch;
 use crate::limits::{STREAM_BYTES_MAX, STREAM_FRAMES_MAX, STREAM_PING_MS, STREAM_STALL_MS_MAX};
 
 /// `GET /v1/runs/{id}/stream`
-pub(super) async fn stream(State(app): Shared, Run(run): Run, headers: HeaderMap) -> Result<Response, Fault> {
+pub(super) async fn stream(call: Call, Run(run): Run, headers: HeaderMap) -> Result<Response, Fault> {
     let last = headers.get("last-event-id").map(HeaderValue::to_str).transpose();
     let last =
         last.map_err(|_| ApiError::new(Code::InvalidCursor, "Last-Event-ID is not text").of_run(&run))?;
-    let watch = app.served.engine.watch(run.as_str(), last).await?;
+    let watch = call.engine().watch(run.as_str(), last).await?;
     let (sender, body) = Channel::<Bytes, Infallible>::new(STREAM_FRAMES_MAX);
     {
-        let mut streams = app.streams.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut streams = call.app.streams.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         while streams.try_join_next().is_some() {}
-        streams.spawn(feed(watch, sender));
+        let (app, caller) = (Arc::clone(&call.app), Arc::clone(&call.caller));
+        streams.spawn(async move {
+            let feed = feed(watch, sender);
+            match &*caller {
+                // Its reader comes back with its last event id, and hears then why it is not let in.
+                Caller::Token(key) => tokio::select! {
+                    () = feed => {}
+                    _why = app.served.engine.key_ended(key) => {}
+                },
+                Caller::Owner | Caller::Loopback | Caller::Environment | Caller::Nobody => feed.await,
+            }
+        });
     }
     let kind = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),

@@ -1,15 +1,18 @@
 //! What the methods do: one call of the API each.
 //!
-//! Leaves following a run to whoever can send notifications. Invariant: parameters that are not known are refused.
+//! Leaves following a run to whoever can send notifications. Invariant: parameters that are not known are refused, and a method does
+//! nothing for a caller without its scope.
 
 use outlast_dsl::diag;
 use outlast_kernel::Json;
+use outlast_protocol::access::Scope;
 use outlast_protocol::{ApiError, Code};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{METHOD_NOT_FOUND, RpcError};
+use crate::access::Need;
 use crate::api::{Api, EventsPage, Wait};
 use crate::engine::DeployError;
 use crate::limits::QUOTED_CHARS;
@@ -21,6 +24,28 @@ type Called = Result<Json, RpcError>;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
+
+/// What each method needs.
+pub(crate) const METHODS: &[(&str, Scope)] = &[
+    ("flows.deploy", Scope::Deploy),
+    ("flows.list", Scope::Read),
+    ("runs.start", Scope::Start),
+    ("runs.list", Scope::Read),
+    ("runs.get", Scope::Read),
+    ("runs.result", Scope::Read),
+    ("runs.events", Scope::Read),
+    ("runs.tree", Scope::Read),
+    ("runs.watch", Scope::Read),
+    ("runs.unwatch", Scope::Read),
+    ("runs.message", Scope::Send),
+    ("runs.withdraw", Scope::Send),
+    ("runs.answer", Scope::Answer),
+    ("runs.cancel", Scope::Control),
+    ("runs.terminate", Scope::Control),
+    ("runs.settle", Scope::Control),
+    ("runs.release", Scope::Control),
+    ("runs.fork", Scope::Control),
+];
 
 /// Whether a method may change something, so that the order of calls counts.
 pub(crate) fn writes(method: &str, params: &Params) -> bool {
@@ -35,11 +60,15 @@ pub(crate) fn writes(method: &str, params: &Params) -> bool {
 
 /// Calls a method.
 pub(crate) async fn call(api: Api<'_>, method: &str, params: Params) -> Called {
+    let Some((_, scope)) = METHODS.iter().find(|(name, _)| *name == method) else {
+        return Err(unknown(method));
+    };
+    api.caller.demand(Need::Scope(*scope))?;
     match method {
         "flows.deploy" => deploy(api, params).await,
         "flows.list" => {
             let Nothing {} = read(params)?;
-            Ok(json!({ "items": api.engine().flows()?, "next": null }))
+            shown(api.flows())
         }
         "runs.start" => shown(api.start(read(params)?).await),
         "runs.list" => shown(api.list(read(params)?).await),
@@ -54,11 +83,13 @@ pub(crate) async fn call(api: Api<'_>, method: &str, params: Params) -> Called {
                 .hint(hint)
                 .into())
         }
-        other => {
-            let other: String = other.chars().take(QUOTED_CHARS).collect();
-            Err(RpcError::new(METHOD_NOT_FOUND, format!("there is no method {other:?}")))
-        }
+        other => Err(unknown(other)),
     }
+}
+
+fn unknown(method: &str) -> RpcError {
+    let method: String = method.chars().take(QUOTED_CHARS).collect();
+    RpcError::new(METHOD_NOT_FOUND, format!("there is no method {method:?}"))
 }
 
 async fn deploy(api: Api<'_>, params: Params) -> Called {
@@ -76,19 +107,22 @@ async fn deploy(api: Api<'_>, params: Params) -> Called {
 async fn of_run_alone(api: Api<'_>, method: &str, mut params: Params) -> Called {
     let run = take_run(&mut params)?;
     let Nothing {} = read(params)?;
-    let (engine, run) = (api.engine(), run.as_str());
+    let (engine, run, by) = (api.engine(), run.as_str(), api.by());
+    api.see_run(run)?;
     match method {
         "runs.get" => shown(engine.get(run).await),
-        "runs.cancel" => shown(engine.cancel(run, api.by).await),
-        "runs.terminate" => shown(engine.terminate(run, api.by).await),
-        _ => shown(engine.tree(run).await),
+        "runs.cancel" => shown(engine.cancel(run, &by).await),
+        "runs.terminate" => shown(engine.terminate(run, &by).await),
+        _ => shown(api.tree(run).await),
     }
 }
 
 /// Calls a method of a run that has parameters of its own.
 async fn of_run(api: Api<'_>, method: &str, mut params: Params) -> Called {
     let run = take_run(&mut params)?;
-    let (engine, run, by) = (api.engine(), run.as_str(), api.by);
+    let (engine, run, by) = (api.engine(), run.as_str(), api.by());
+    let by = by.as_str();
+    api.see_run(run)?;
     match method {
         "runs.result" => shown(api.result(run, read(params)?).await),
         "runs.events" => shown(api.events(run, read::<EventsPage>(params)?).await),
@@ -97,13 +131,10 @@ async fn of_run(api: Api<'_>, method: &str, mut params: Params) -> Called {
             shown(api.message(run, Wait { wait }, read(params)?).await)
         }
         "runs.withdraw" => shown(engine.withdraw(run, read(params)?, by).await),
-        "runs.answer" => shown(engine.answer(run, read(params)?, by).await),
+        "runs.answer" => shown(api.answer(run, read(params)?).await),
         "runs.settle" => shown(engine.settle(run, read(params)?, by).await),
         "runs.release" => shown(engine.release(run, read(params)?, by).await),
-        _ => {
-            let forked = engine.fork(run, read(params)?, by).await;
-            shown(forked.map(|(run, existing)| crate::api::Started { run, existing }))
-        }
+        _ => shown(api.fork(run, read(params)?).await),
     }
 }
 
@@ -129,4 +160,19 @@ pub(crate) fn read<T: DeserializeOwned>(params: Params) -> Result<T, ApiError> {
 fn read_value<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, ApiError> {
     let read = serde_json::from_value(value);
     read.map_err(|error| ApiError::new(Code::Invalid, format!("{name}: {error}")).at(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn the_table_of_methods_is_that_of_the_document() {
+        let document: Value = serde_json::from_str(outlast_protocol::OPENAPI).unwrap();
+        let described = &document["paths"]["/v1/rpc"]["post"]["x-scopes"];
+        let table: BTreeMap<&str, &str> = METHODS.iter().map(|(name, scope)| (*name, scope.name())).collect();
+        assert_eq!((table.len(), &json!(table)), (METHODS.len(), described));
+    }
 }

@@ -164,4 +164,6 @@ pub enum Table {
     Schedule,
     /// Runs that nobody may touch, and those of which a worker's word proves nothing.
     Quarantine,
+    /// Access tokens by id: their hashes, never their secrets.
+    Token,
 }

@@ -170,6 +170,7 @@ const fn table_byte(table: Table) -> u8 {
         Table::Setting => 6,
         Table::Schedule => 7,
         Table::Quarantine => 8,
+        Table::Token => 9,
     }
 }
 

@@ -139,6 +139,7 @@ impl<'t> World<'t> {
             config: self.config.clone(),
             parent: parent.clone(),
             ancestors: ancestors.clone(),
+            by: String::new(),
         };
         let kind = EventKind::Started(Box::new(started));
         let event = Event { n: Seq(1), time: self.now, digest: 0, kind };

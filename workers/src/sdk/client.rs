@@ -15,12 +15,28 @@ use serde::de::DeserializeOwned;
 
 use crate::limits::{ANSWER_BYTES_MAX, SOCKET_PATH_BYTES_MAX};
 
+/// As whom a runtime is called, and how it is known for what it is.
+#[derive(Clone, Default)]
+pub struct Credentials {
+    /// The access token, where one is demanded.
+    pub bearer: Option<String>,
+    /// A file with the certificates, in PEM, of the only authorities that are trusted; the machine's own if left out.
+    pub ca: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let bearer = self.bearer.as_ref().map(|_| "…");
+        f.debug_struct("Credentials").field("bearer", &bearer).field("ca", &self.ca).finish()
+    }
+}
+
 /// A connection to one runtime.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     http: reqwest::Client,
     base: String,
-    bearer: Option<String>,
+    credentials: Credentials,
     /// Kept open as long as the socket is reached through it.
     _directory: Option<Arc<File>>,
 }
@@ -50,7 +66,7 @@ fn reachable(path: &Path) -> std::io::Result<(PathBuf, Option<File>)> {
 
 impl Client {
     /// Prepares a client for `http://host:port`, `https://…` or `unix:/path`; connects on the first call.
-    pub(crate) fn new(address: &str, bearer: Option<String>) -> Result<Client, String> {
+    pub(crate) fn new(address: &str, credentials: Credentials) -> Result<Client, String> {
         let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         let mut directory = None;
         let (builder, base) = if let Some(path) = address.strip_prefix("unix:") {
@@ -61,12 +77,16 @@ impl Client {
         } else if address.starts_with("http://") {
             (no_roots(builder), address.trim_end_matches('/').to_owned())
         } else if address.starts_with("https://") {
-            (with_ring(builder), address.trim_end_matches('/').to_owned())
+            let builder = match &credentials.ca {
+                None => with_ring(builder),
+                Some(path) => with_ring(builder).tls_certs_only(authorities(path)?),
+            };
+            (builder, address.trim_end_matches('/').to_owned())
         } else {
             return Err(format!("{address:?} is neither http://host:port nor unix:/path"));
         };
         let http = builder.build().map_err(|error| error_chain(&error))?;
-        Ok(Client { http, base, bearer, _directory: directory })
+        Ok(Client { http, base, credentials, _directory: directory })
     }
 
     pub(crate) async fn post<A: DeserializeOwned>(
@@ -93,7 +113,7 @@ impl Client {
         request: reqwest::RequestBuilder,
         timeout: Duration,
     ) -> Result<A, CallError> {
-        let request = match &self.bearer {
+        let request = match &self.credentials.bearer {
             Some(token) => request.bearer_auth(token),
             None => request,
         };
@@ -118,6 +138,14 @@ impl Client {
             Err(_) => Err(CallError::Unreachable(format!("it answered {status}"))),
         }
     }
+}
+
+/// Reads the certificates of authorities.
+fn authorities(path: &Path) -> Result<Vec<reqwest::Certificate>, String> {
+    let wrong = |detail: String| format!("{}: certificates in PEM are expected: {detail}", path.display());
+    let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let found = reqwest::Certificate::from_pem_bundle(&text).map_err(|error| wrong(error_chain(&error)))?;
+    if found.is_empty() { Err(wrong("there is none".to_owned())) } else { Ok(found) }
 }
 
 /// An error with its causes, which is where the interesting part is.

@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn in_a_session_that_is_gone_nothing_is_begun() {
-        let link = Link::new(Client::new("http://127.0.0.1:1", None).unwrap());
+        let link = Link::new(Client::new("http://127.0.0.1:1", Default::default()).unwrap());
         let mut begun = Vec::new();
         assert!(!link.lasting("s1", || begun.push(0)), "there is none yet");
         link.opened("s1");

@@ -2,7 +2,7 @@
 //!
 //! Leaves its meaning to the caller. Invariant: a runtime that is away is waited for, but not for ever.
 
-use super::client::{CallError, Client};
+use super::client::{CallError, Client, Credentials};
 use super::link::{Reaction, reaction};
 use super::loops::Backoff;
 use super::worker::WorkerError;
@@ -12,14 +12,14 @@ use crate::limits::{CALL_TIMEOUT_MAX, PROFILE_WAIT};
 /// Fetches the record of a profile.
 pub(crate) async fn fetch_profile(
     connect: &str,
-    bearer: Option<String>,
+    credentials: &Credentials,
     name: &str,
 ) -> Result<Json, WorkerError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || !name.chars().all(plain) {
         return Err(WorkerError::Configuration(format!("{name:?} is no name of an environment profile")));
     }
-    let client = Client::new(connect, bearer).map_err(WorkerError::Configuration)?;
+    let client = Client::new(connect, credentials.clone()).map_err(WorkerError::Configuration)?;
     let path = format!("/v1/profiles/{name}");
     let asking = async {
         let mut backoff = Backoff::new();

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use super::activity::Activity;
-use super::client::Client;
+use super::client::{Client, Credentials};
 use super::desk::Desk;
 use super::link::Link;
 use super::loops::Shared;
@@ -65,7 +65,7 @@ pub struct WorkerBuilder {
     activities: Activities,
     twice: Option<String>,
     address: String,
-    bearer: Option<String>,
+    credentials: Credentials,
     drain_max: Duration,
     orphan_after: Option<Duration>,
     register: Register,
@@ -80,7 +80,7 @@ impl Worker {
             activities: Activities::default(),
             twice: None,
             address: String::new(),
-            bearer: None,
+            credentials: Credentials::default(),
             drain_max: DRAIN_MAX,
             orphan_after: None,
             register: Register {
@@ -195,7 +195,7 @@ impl WorkerBuilder {
         self
     }
 
-    /// Where the runtime is: `http://host:port` or `unix:/path/socket`.
+    /// Where the runtime is: `http://host:port`, `https://host:port` or `unix:/path/socket`.
     #[must_use]
     pub fn connect(mut self, address: &str) -> WorkerBuilder {
         address.clone_into(&mut self.address);
@@ -205,7 +205,14 @@ impl WorkerBuilder {
     /// The access token, if the runtime wants one.
     #[must_use]
     pub fn bearer(mut self, token: Option<String>) -> WorkerBuilder {
-        self.bearer = token;
+        self.credentials.bearer = token;
+        self
+    }
+
+    /// As whom the runtime is called, and whom to trust that it is the one.
+    #[must_use]
+    pub fn credentials(mut self, credentials: Credentials) -> WorkerBuilder {
+        self.credentials = credentials;
         self
     }
 
@@ -271,7 +278,7 @@ impl WorkerBuilder {
         if self.activities.0.is_empty() || self.register.concurrency == 0 {
             return Err(WorkerError::Configuration("it offers nothing".to_owned()));
         }
-        let client = Client::new(&self.address, self.bearer).map_err(WorkerError::Configuration)?;
+        let client = Client::new(&self.address, self.credentials).map_err(WorkerError::Configuration)?;
         let shared = Shared {
             link: Link::new(client),
             desk: Arc::new(Desk::new()),

@@ -125,7 +125,8 @@ async fn a_profile_is_fetched_from_the_runtime() {
     use outlast_workers::fetch_profile;
     let fake = Fake::start();
     let address = fake.address();
-    let fetch = |name: &'static str| fetch_profile(&address, None, name);
+    let nobody = outlast_workers::sdk::Credentials::default();
+    let fetch = |name: &'static str| fetch_profile(&address, &nobody, name);
     let expected = Model::Scripted { script: "{}".to_owned(), script_name: "s".to_owned() };
     let found = fetch("here").await.unwrap();
     assert_eq!(found.model, expected);

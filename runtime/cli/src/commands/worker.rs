@@ -1,6 +1,7 @@
 //! `outlast worker`: the stock workers, started by the runtime or by hand.
 
 use outlast_workers::WorkerOptions;
+use outlast_workers::sdk::Credentials;
 
 use crate::failure::{Exit, Failure};
 
@@ -10,7 +11,7 @@ pub(crate) struct Arguments {
     /// Which worker
     #[arg(value_enum)]
     kind: Kind,
-    /// Where the runtime is: unix:PATH or http://HOST:PORT [default: the data directory's socket]
+    /// Where the runtime is: unix:PATH, http://HOST:PORT or https://HOST:PORT [default: the data directory's socket]
     #[arg(long, value_name = "URL")]
     connect: Option<String>,
     /// The environment to serve, by its name [default: this directory, with the scripted model]
@@ -22,6 +23,9 @@ pub(crate) struct Arguments {
     /// The environment variable that holds the token of the runtime
     #[arg(long, value_name = "NAME")]
     token_env: Option<String>,
+    /// A file with the certificates, in PEM, of the only authorities to trust for https [default: the machine's]
+    #[arg(long, value_name = "FILE")]
+    ca: Option<std::path::PathBuf>,
     /// End when the runtime is gone for good
     #[arg(long, hide = true)]
     supervised: bool,
@@ -48,10 +52,11 @@ pub(crate) async fn worker(data: Option<&std::path::Path>, arguments: &Arguments
         None => None,
         Some(name) => Some(std::env::var(name).map_err(|_| Failure::usage(format!("{name} is not set")))?),
     };
+    let credentials = Credentials { bearer, ca: arguments.ca.clone() };
     let profile = match &arguments.profile {
         None => None,
         Some(name) => {
-            let fetched = outlast_workers::fetch_profile(&connect, bearer.clone(), name).await;
+            let fetched = outlast_workers::fetch_profile(&connect, &credentials, name).await;
             Some(fetched.map_err(|error| Failure::new(Exit::Failed, error.to_string()))?)
         }
     };
@@ -64,7 +69,7 @@ pub(crate) async fn worker(data: Option<&std::path::Path>, arguments: &Arguments
         concurrency: arguments.concurrency,
         supervised: arguments.supervised,
         boot: arguments.boot.clone(),
-        bearer,
+        credentials,
         guard: Some(std::env::current_exe().map_err(cannot)?),
     };
     let served = match arguments.kind {

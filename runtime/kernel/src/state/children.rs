@@ -55,6 +55,7 @@ impl State {
             config: Config { grants: Vec::new(), ..(*self.core.config).clone() },
             parent: Some((self.core.run.clone(), op)),
             ancestors: self.core.ancestors.iter().chain([&self.core.run]).cloned().collect(),
+            by: String::new(),
         };
         Some(ChildStart { run: child.run.clone(), machine, started })
     }

@@ -62,6 +62,7 @@ pub(crate) fn started(machine: &Machine, input: Json, config: Config) -> Event {
         config,
         parent: None,
         ancestors: Vec::new(),
+        by: String::new(),
     };
     Event {
         n: outlast_kernel::ids::Seq(1),

@@ -66,6 +66,7 @@ impl Shard {
             config: start.config.clone(),
             parent: None,
             ancestors: Vec::new(),
+            by: start.by.clone(),
         }));
         let draft = self.first_step(&start, now, kind)?;
         let facts = Facts { flow: start.flow, machine: start.hash, started_at: draft.at, parent: None };

@@ -123,6 +123,7 @@ fn runs() -> Vec<(&'static str, EventKind)> {
             config: config.clone(),
             parent,
             ancestors: Vec::new(),
+            by: String::new(),
         }))
     };
     let by = || "ann".to_owned();
@@ -158,6 +159,7 @@ fn others() -> Vec<(&'static str, EventKind)> {
         config: Config::default(),
         parent: Some((run("parent~1"), op)),
         ancestors: vec![run("first"), run("parent~1")],
+        by: String::new(),
     }));
     let forked = |children| EventKind::Forked {
         parent: run("r"),

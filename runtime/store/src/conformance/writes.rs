@@ -162,6 +162,7 @@ pub(super) fn records(place: &dyn Place) -> Result<(), StoreError> {
         Table::Setting,
         Table::Schedule,
         Table::Quarantine,
+        Table::Token,
     ];
     let put = |table, key: &[u8], value: Option<&[u8]>| Put {
         table,

@@ -48,10 +48,11 @@ class AsyncClient:
         address: str | None = None,
         token: str | None = None,
         *,
+        cafile: str | None = None,
         timeout: float = CLIENT_S,
         patience: float = CLIENT_PATIENCE_S,
     ) -> None:
-        self._client = Client(address, token, timeout=timeout, patience=patience)
+        self._client = Client(address, token, cafile=cafile, timeout=timeout, patience=patience)
 
     deploy = _threaded(Client.deploy)
     flows = _threaded(Client.flows)

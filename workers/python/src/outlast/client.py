@@ -50,10 +50,11 @@ class Client:
         address: str | None = None,
         token: str | None = None,
         *,
+        cafile: str | None = None,
         timeout: float = CLIENT_S,
         patience: float = CLIENT_PATIENCE_S,
     ) -> None:
-        self._transport = Transport(address, token)
+        self._transport = Transport(address, token, cafile)
         self._timeout = timeout
         self._patience = patience
 

@@ -10,6 +10,7 @@ import http.client
 import json
 import os
 import socket
+import ssl
 import threading
 import time
 from typing import Any
@@ -82,18 +83,20 @@ class _UnixConnection(http.client.HTTPConnection):
 class Transport:
     """Where one runtime is, and as whom it is called."""
 
-    def __init__(self, address: str | None = None, token: str | None = None) -> None:
+    def __init__(self, address: str | None = None, token: str | None = None, cafile: str | None = None) -> None:
         self.address = address or default_address()
         self.token = token if token is not None else os.environ.get("OUTLAST_TOKEN")
+        cafile = cafile if cafile is not None else os.environ.get("OUTLAST_CA")
         self._unix: str | None = None
-        self._host, self._port, self._tls, self._prefix = "", 0, False, ""
+        self._tls: ssl.SSLContext | None = None
+        self._host, self._port, self._prefix = "", 0, ""
         if self.address.startswith("unix:"):
             self._unix = self.address[len("unix:") :]
             return
         url = urlsplit(self.address)
         if url.scheme not in ("http", "https") or not url.hostname:
             raise ValueError(f"{self.address!r} is neither http://host:port, https://host nor unix:/path")
-        self._tls = url.scheme == "https"
+        self._tls = ssl.create_default_context(cafile=cafile or None) if url.scheme == "https" else None
         self._host, self._port = url.hostname, url.port or (443 if self._tls else 80)
         self._prefix = url.path.rstrip("/")
 
@@ -112,8 +115,8 @@ class Transport:
     def _open(self, timeout: float) -> http.client.HTTPConnection:
         if self._unix is not None:
             return _UnixConnection(self._unix, timeout)
-        if self._tls:
-            return http.client.HTTPSConnection(self._host, self._port, timeout=timeout)
+        if self._tls is not None:
+            return http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._tls)
         return http.client.HTTPConnection(self._host, self._port, timeout=timeout)
 
     def _headers(self, more: dict[str, str]) -> dict[str, str]:

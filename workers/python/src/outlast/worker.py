@@ -49,7 +49,8 @@ class Worker:
 
     ``Worker("greeter", [greet]).serve()`` blocks until SIGTERM or SIGINT, then drains; ``with Worker(…):`` serves in threads beside
     your own code. ``concurrency`` is how many attempts run at once. ``address`` is ``http://host:port``, ``https://host`` or
-    ``unix:/path``; left out, ``OUTLAST_URL``, else the socket of the user's data directory.
+    ``unix:/path``; left out, ``OUTLAST_URL``, else the socket of the user's data directory. ``token`` is needed where the server
+    demands one (left out: ``OUTLAST_TOKEN``), ``cafile`` where its certificate is of a private authority (``OUTLAST_CA``).
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Worker:
         *,
         address: str | None = None,
         token: str | None = None,
+        cafile: str | None = None,
         queues: Iterable[str] = ("default",),
         profile: str | None = None,
         concurrency: int = 1,
@@ -81,7 +83,7 @@ class Worker:
         }
         if profile is not None:
             self._register["profile"] = profile
-        transport = Transport(address, token)
+        transport = Transport(address, token, cafile)
         if transport.address.startswith("unix:"):
             # On this computer the runtime sees at once when this process is gone.
             self._register["pid"] = os.getpid()
