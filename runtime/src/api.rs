@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use outlast_kernel::Json;
 use outlast_protocol::access::Scope;
+use outlast_protocol::audit::AuditRecord;
 use outlast_protocol::requests::{
     Accepted, Answer, Deploy, FlowView, Fork, List, Migrate, Permissions, Send, Start,
 };
@@ -229,6 +230,12 @@ impl<'a> Api<'a> {
     pub(crate) async fn events(self, run: &str, page: EventsPage) -> Result<List<Json>, ApiError> {
         let limit = page.limit.unwrap_or(EVENTS_PAGE).clamp(1, EVENTS_PAGE_MAX);
         self.engine().events(run, page.after, limit).await
+    }
+
+    /// Lists what events say about who did what.
+    pub(crate) async fn audit(self, run: &str, page: EventsPage) -> Result<List<AuditRecord>, ApiError> {
+        let limit = page.limit.unwrap_or(EVENTS_PAGE).clamp(1, EVENTS_PAGE_MAX);
+        self.engine().audit(run, page.after, limit).await
     }
 }
 

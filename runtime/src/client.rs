@@ -14,6 +14,7 @@ use std::time::Duration;
 use hyper::{Method, StatusCode};
 use outlast_kernel::Json;
 use outlast_kernel::ids::RunId;
+use outlast_protocol::audit::AuditRecord;
 use outlast_protocol::error::ErrorBody;
 use outlast_protocol::requests::{
     Accepted, Answer, Deploy, FlowView, List, Release, Send, Settle, Start, Withdraw,
@@ -285,6 +286,14 @@ impl Client {
     /// [`Code::NotFound`].
     pub async fn events(&self, run: &str, after: u64, limit: usize) -> Called<List<Json>> {
         self.get(format!("{}?after={after}&limit={limit}", path(run, "/events")?)).await
+    }
+
+    /// Returns what events after `after` say about who did what, from at most `limit` events.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`].
+    pub async fn audit(&self, run: &str, after: u64, limit: usize) -> Called<List<AuditRecord>> {
+        self.get(format!("{}?after={after}&limit={limit}", path(run, "/audit")?)).await
     }
 
     /// Makes a JSON-RPC request, which must have an id, and returns what it is answered.

@@ -4,6 +4,7 @@
 //! caller sees is durable. Start at [`Engine`]; an input's way is `runs` → `shard` → `committer` → `shard` → whoever waits.
 
 mod adoption;
+mod audit;
 mod clock;
 mod committer;
 mod context;

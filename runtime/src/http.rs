@@ -106,6 +106,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/runs/{id}/tree", get(runs::tree))
         .route("/v1/runs/{id}/way", get(runs::way))
         .route("/v1/runs/{id}/events", get(runs::events))
+        .route("/v1/runs/{id}/audit", get(runs::audit))
         .route("/v1/runs/{id}/stream", get(stream::stream))
         .route("/v1/schedules", get(schedules::list))
         .route("/v1/schedules/{name}", get(schedules::get).put(schedules::put).delete(schedules::remove))

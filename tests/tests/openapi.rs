@@ -226,6 +226,11 @@ fn rest(api: &mut Checked, world: &World) {
     let profile = json!({"directory": world.work(), "model": {"kind": "openai", "url": "http://127.0.0.1:1", "name": "m"}});
     let name = api.post("/v1/profiles", "/v1/profiles", &profile)["name"].clone();
     api.get("/v1/profiles/{name}", &format!("/v1/profiles/{}", name.as_str().unwrap()));
+    api.get("/v1/runs/{id}/audit", "/v1/runs/r/audit");
+    let token = json!({"name": "ci", "scopes": ["read"], "flows": ["Repeatable"], "expires": "1h"});
+    api.post("/v1/tokens", "/v1/tokens", &token);
+    api.get("/v1/tokens", "/v1/tokens");
+    assert_eq!(api.call("delete", "/v1/tokens/{name}", "/v1/tokens/ci", None).0, 200);
     let call = json!([{"jsonrpc": "2.0", "id": 1, "method": "runs.get", "params": {"run": "r"}}, 1]);
     api.post("/v1/rpc", "/v1/rpc", &call);
     api.post("/v1/backup", "/v1/backup", &json!({"directory": world.work().join("backup")}));

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    act, batch, carry, chat, check, doctor, explain, fmt, fork, graph, look, migrate, rpc, run, schedule,
-    serve, test, token, tools, worker,
+    act, audit, batch, carry, chat, check, doctor, explain, fmt, fork, graph, look, migrate, rpc, run,
+    schedule, serve, test, token, tools, worker,
 };
 
 /// Runs long agent tasks as durable state machines.
@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Show(look::ShowArguments),
     /// Show a run's history
     Events(look::EventsArguments),
+    /// Show who did what, and what was done again
+    Audit(audit::Arguments),
     /// Show a run's result, or wait for it
     Result(run::ResultArguments),
     /// Send a message to a run
@@ -149,6 +151,8 @@ mod tests {
         ("token add ci", false),
         ("token add ci --scope fly", false),
         ("token list --json", true),
+        ("audit", true),
+        ("audit r-1 --since 24h --by ci --json", true),
         ("token revoke ci", true),
         ("token", false),
         ("rpc", true),

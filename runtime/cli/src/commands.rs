@@ -1,6 +1,7 @@
 //! The commands, one module for each kind.
 
 pub(crate) mod act;
+pub(crate) mod audit;
 pub(crate) mod batch;
 pub(crate) mod carry;
 pub(crate) mod chat;
@@ -49,6 +50,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Chat(arguments) => chat::chat(context, &arguments).await,
         Command::Schedule(arguments) => schedule::schedule(context, &arguments).await,
         Command::Serve(arguments) => serve::serve(context, &arguments).await,
+        Command::Audit(arguments) => audit::audit(context, &arguments).await,
         Command::Token(arguments) => token::token(context, &arguments).await,
         Command::Rpc(arguments) => rpc::rpc(context, &arguments).await,
         Command::Runs(arguments) => look::runs(context, &arguments).await,

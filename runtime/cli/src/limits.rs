@@ -74,3 +74,6 @@ pub(crate) const PROGRESS_LINE_MS: u64 = 10_000;
 
 /// Names of tests that a message lists, where a filter fits none.
 pub(crate) const NAMES_MAX: usize = 12;
+
+/// Records of one run that an audit holds: runs that overlap in time are read side by side, and there may be thousands.
+pub(crate) const AUDIT_PAGE: usize = 20;

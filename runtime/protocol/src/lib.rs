@@ -4,6 +4,7 @@
 //! refused, in answers ignored. Start at [`run::RunView`] and [`worker`]; `openapi.json` beside this crate describes every route.
 
 pub mod access;
+pub mod audit;
 pub mod error;
 pub mod profile;
 pub mod requests;

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use outlast_protocol::error::ErrorBody;
-use outlast_protocol::{OPENAPI, requests, run, schedule, worker};
+use outlast_protocol::{OPENAPI, access, audit, requests, run, schedule, worker};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -81,6 +81,7 @@ fn requests_have_the_fields_of_their_schemas() {
     request::<requests::Compatibility>(&document, "Compatibility");
     request::<requests::Fork>(&document, "Fork");
     request::<schedule::Schedule>(&document, "Schedule");
+    request::<access::NewToken>(&document, "NewToken");
     request::<worker::Register>(&document, "Register");
     request::<worker::Offer>(&document, "Offer");
     request::<worker::Poll>(&document, "Poll");
@@ -99,6 +100,9 @@ fn answers_are_what_their_schemas_say() {
     read::<run::OutcomeView>(&document, "Outcome");
     read::<run::WaitingFor>(&document, "WaitingFor");
     read::<run::QuestionView>(&document, "Question");
+    read::<access::TokenView>(&document, "Token");
+    read::<access::MadeToken>(&document, "MadeToken");
+    read::<audit::AuditRecord>(&document, "AuditRecord");
     read::<worker::Registered>(&document, "Registered");
     read::<worker::Task>(&document, "Task");
     read::<worker::Outcome>(&document, "Ending");

@@ -44,6 +44,7 @@ const ROUTES: &[(&str, &str, Need)] = &[
     ("GET", "/v1/runs/{id}/tree", READ),
     ("GET", "/v1/runs/{id}/way", READ),
     ("GET", "/v1/runs/{id}/events", READ),
+    ("GET", "/v1/runs/{id}/audit", READ),
     ("GET", "/v1/runs/{id}/stream", READ),
     ("GET", "/v1/runs/{id}/usage", READ),
     ("GET", "/v1/usage", READ),

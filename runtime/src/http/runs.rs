@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 use outlast_kernel::Json as Value;
 use outlast_protocol::ApiError;
+use outlast_protocol::audit::AuditRecord;
 use outlast_protocol::requests::{Accepted, List};
 use outlast_protocol::run::RunView;
 
@@ -123,4 +124,13 @@ pub(super) async fn events(
     Params(page): Params<EventsPage>,
 ) -> Result<Json<List<Value>>, Fault> {
     Ok(Json(call.api().events(run.as_str(), page).await?))
+}
+
+/// `GET /v1/runs/{id}/audit?after=N&limit=`
+pub(super) async fn audit(
+    call: Call,
+    Run(run): Run,
+    Params(page): Params<EventsPage>,
+) -> Result<Json<List<AuditRecord>>, Fault> {
+    Ok(Json(call.api().audit(run.as_str(), page).await?))
 }

@@ -30,6 +30,29 @@ flow Failing() -> text raises Broken {
 """
 
 
+class Access(WorldTest):
+    listen = ("--listen", "127.0.0.1:0", "--tokens")
+
+    def test_a_token_opens_what_its_scopes_say(self) -> None:
+        root = Client(self.world.address, token="")
+        made = root._again("POST", "/v1/tokens", {"name": "py", "scopes": ["read"]})
+        known = Client(self.world.http, token=made["token"])
+        self.assertTrue(known.flows())
+        for client, code, status in (
+            (known, "forbidden", 403),
+            (Client(self.world.http, token="outlast_guess"), "unauthorized", 401),
+            (Client(self.world.http, token=""), "unauthorized", 401),
+        ):
+            with self.assertRaises(ApiError) as refused:
+                client.start("Talk")
+            self.assertEqual((refused.exception.code, refused.exception.status), (code, status))
+        self.assertEqual(list(root.runs()), [])
+
+    def test_the_file_of_an_authority_must_be_one(self) -> None:
+        with self.assertRaises(OSError):
+            Client("https://localhost:1", cafile=str(self.world.work / "none.pem"))
+
+
 class Calls(WorldTest):
     listen = ("--listen", "127.0.0.1:0")
 
