@@ -1,7 +1,5 @@
 //! The access log of `serve`: a line for each request, no secret in any, and nothing that becomes of the file holds a request up.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use outlast_tests::process::until;
 use outlast_tests::world::World;
 use serde_json::{Value, json};
