@@ -65,8 +65,10 @@ fn acknowledged_tokens_and_revocations_outlive_a_kill() {
 #[test]
 fn what_waits_under_a_token_ends_when_it_is_revoked() {
     let world = World::with_flows();
-    let (_server, api) = served(&world);
+    let (_server, api) = world.serve(&["--tokens", "--no-workers", "flows/desk.flow", "flows/graded.flow"]);
     world.begin("Desk", "r", &json!({"topic": "tea"}));
+    // Its result is an hour away.
+    world.begin("Graded", "slow", &json!({"name": "n", "grade": "slow"}));
     let api = api.with_token(&token(&world, "ci", &["--scope", "read"]));
     let worker = api.with_token(&token(&world, "w", &["--scope", "work"]));
     let mut frames = api.stream("r", None);
@@ -74,7 +76,7 @@ fn what_waits_under_a_token_ends_when_it_is_revoked() {
     let offer = json!({"worker": "w", "boot": "b", "queues": ["test"], "concurrency": 1, "activities": []});
     let session = worker.post("/v1/workers/register", &offer).json()["session"].clone();
     let waits = [
-        std::thread::spawn(move || api.get("/v1/runs/r/result?wait=5m")),
+        std::thread::spawn(move || api.get("/v1/runs/slow/result?wait=5m")),
         std::thread::spawn(move || {
             worker.post("/v1/workers/poll", &json!({"session": session, "max": 1, "wait_ms": 300_000}))
         }),

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use outlast_protocol::Code;
 use outlast_protocol::worker::{
     Control, Poll, Polled, Progress, Register, Registered, Report, Reported, StoppedWhy, Task, TaskProgress,
 };
@@ -53,6 +54,7 @@ impl Shared {
     /// Registers whenever there is no session.
     pub(crate) async fn keep_registered(self: Arc<Self>) -> WorkerError {
         let mut backoff = Backoff::new();
+        let mut told = String::new();
         loop {
             let request = Register { holding: self.desk.holding(), ..self.register.clone() };
             let sent_ms = boot_ms();
@@ -69,6 +71,15 @@ impl Shared {
                     if let CallError::Refused(refusal) = &error {
                         match reaction(refusal.code) {
                             Reaction::GiveUp => return WorkerError::Refused(refusal.message.clone()),
+                            // It may be let in again, but not by waiting alone: a person should hear of it, once.
+                            Reaction::Register
+                                if refusal.code == Code::Unauthorized && refusal.message != told =>
+                            {
+                                told.clone_from(&refusal.message);
+                                tracing::error!(
+                                    "the runtime does not let this worker in, which goes on trying: {told}"
+                                );
+                            }
                             Reaction::Register | Reaction::Wait => {}
                         }
                     }

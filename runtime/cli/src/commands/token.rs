@@ -53,7 +53,7 @@ struct AddArguments {
 #[derive(Debug, clap::Args)]
 struct RevokeArguments {
     /// The token's id or name
-    #[arg(value_name = "ID|NAME")]
+    #[arg(value_name = "ID|NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     which: String,
 }
 
