@@ -33,10 +33,9 @@ impl Engine {
             let (head, _) = core.ctx.store.head(&run).map_err(told)?.ok_or_else(|| errors::no_run(&run))?;
             let (after, until) = (after.min(head.seq.0), head.seq.0.min(after.saturating_add(limit)));
             let (mut items, mut open) = (Vec::new(), Open::default());
-            let (store, flows) = (&*core.ctx.store, &core.ctx.flows);
             // One event earlier: what was open after it is what later ones are about.
             let span = (Seq(after.saturating_sub(1)), Seq(until));
-            each_after(store, flows, &run, span, &mut |told| {
+            each_after(&core.ctx, &run, span, &mut |told| {
                 if told.event.n.0 <= after {
                     open = Open::of(told.state);
                 } else {
