@@ -100,6 +100,7 @@ impl From<ApiError> for RpcError {
             | Code::Unauthorized
             | Code::Forbidden
             | Code::NotFound
+            | Code::MethodNotAllowed
             | Code::Conflict
             | Code::RunEnded
             | Code::NotListening

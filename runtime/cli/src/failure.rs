@@ -144,9 +144,12 @@ fn as_text(error: &ApiError) -> String {
 impl From<ApiError> for Failure {
     fn from(error: ApiError) -> Failure {
         let exit = match error.code {
-            Code::Invalid | Code::InvalidCursor | Code::NotFound | Code::Conflict | Code::TooLarge => {
-                Exit::Usage
-            }
+            Code::Invalid
+            | Code::InvalidCursor
+            | Code::NotFound
+            | Code::MethodNotAllowed
+            | Code::Conflict
+            | Code::TooLarge => Exit::Usage,
             Code::Overloaded | Code::NotReady | Code::DiskFull | Code::Unauthorized | Code::Forbidden => {
                 Exit::Unavailable
             }

@@ -16,6 +16,8 @@ pub enum Code {
     Forbidden,
     /// No such run, question, flow.
     NotFound,
+    /// There is something, but nothing that can be done in this way.
+    MethodNotAllowed,
     /// The same id with other content.
     Conflict,
     /// The run has ended.
@@ -52,6 +54,7 @@ impl Code {
             Code::Unauthorized => 401,
             Code::Forbidden => 403,
             Code::NotFound => 404,
+            Code::MethodNotAllowed => 405,
             Code::Conflict
             | Code::RunEnded
             | Code::NotListening

@@ -40,8 +40,12 @@ pub(super) async fn nothing(request: Request) -> Result<(), Fault> {
     #[serde(deny_unknown_fields)]
     struct Nothing {}
 
-    demand_json(request.headers())?;
-    let bytes = collect(request.into_body(), REQUEST_BYTES_MAX).await?;
+    let (head, body) = request.into_parts();
+    let bytes = collect(body, REQUEST_BYTES_MAX).await?;
+    if bytes.is_empty() && !head.headers.contains_key(header::CONTENT_TYPE) {
+        return Ok(());
+    }
+    demand_json(&head.headers)?;
     if bytes.is_empty() {
         return Ok(());
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use outlast_protocol::{ApiError, Code};
@@ -61,25 +61,35 @@ pub(super) enum Access {
 
 /// Lets a request through, or refuses it before anything of it is used.
 pub(super) async fn check(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
-    let path = request.extensions().get::<MatchedPath>();
-    let need = path.and_then(|path| needs::need(request.method(), path.as_str()));
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let need = path.as_ref().and_then(|path| needs::need(request.method(), path.as_str()));
     let caller = match admit(&app, &request, need) {
         Ok(caller) => Arc::new(caller),
         Err(error) => return Fault::from(error).into_response(),
     };
-    let allowed = match need {
-        Some(need) => caller.demand(need),
-        // Also a route that the table does not have: whatever it does, nobody may.
-        None => Err(super::nowhere(&request)),
-    };
-    let mut response = match allowed {
-        Ok(()) => {
+    let mut response = match need.map(|need| caller.demand(need)) {
+        Some(Ok(())) => {
             request.extensions_mut().insert(Arc::clone(&caller));
             answer(&app, &caller, next.run(request)).await
         }
-        Err(error) => Fault::from(error).into_response(),
+        Some(Err(error)) => Fault::from(error).into_response(),
+        // Also a route that the table does not have: whatever it does, nobody may.
+        None => nowhere(&request, path.as_ref().map_or("", MatchedPath::as_str)),
     };
     response.extensions_mut().insert(caller);
+    response
+}
+
+/// Answers a request that has no route; `path` is what the router knows of it.
+fn nowhere(request: &Request, path: &str) -> Response {
+    let methods = needs::methods(path).join(", ");
+    let Some(allow) = HeaderValue::from_str(&methods).ok().filter(|_| !methods.is_empty()) else {
+        return Fault::from(super::nowhere(request)).into_response();
+    };
+    let what = format!("{} {} is not done here", request.method(), request.uri().path());
+    let error = ApiError::new(Code::MethodNotAllowed, what).hint(format!("it takes {methods}"));
+    let mut response = Fault::from(error).into_response();
+    response.headers_mut().insert(header::ALLOW, allow);
     response
 }
 

@@ -14,6 +14,11 @@ pub(super) fn need(method: &Method, path: &str) -> Option<Need> {
     ROUTES.iter().find(|(verb, route, _)| *verb == method && *route == path).map(|(_, _, need)| *need)
 }
 
+/// Returns the methods of a path as the router has it.
+pub(super) fn methods(path: &str) -> Vec<&'static str> {
+    ROUTES.iter().filter(|(_, route, _)| *route == path).map(|(verb, ..)| *verb).collect()
+}
+
 const READ: Need = Need::Scope(Scope::Read);
 const CONTROL: Need = Need::Scope(Scope::Control);
 const DEPLOY: Need = Need::Scope(Scope::Deploy);

@@ -16,6 +16,8 @@ use crate::rpc::{self, Parsed, methods};
 pub(super) async fn call(call: Call, request: Request) -> Result<Response, Fault> {
     let bytes = body::bytes(request).await?;
     let answered = match rpc::parse(&bytes) {
+        // Nothing of it is a request: that is a fault of HTTP's, too.
+        Parsed::One(Err(refusal)) => return Ok((StatusCode::BAD_REQUEST, Json(refusal)).into_response()),
         Parsed::One(request) => answer(call.api(), request).await,
         Parsed::Many(requests) => {
             let mut answers = Vec::new();

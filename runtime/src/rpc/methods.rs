@@ -45,6 +45,13 @@ pub(crate) const METHODS: &[(&str, Scope)] = &[
     ("runs.settle", Scope::Control),
     ("runs.release", Scope::Control),
     ("runs.fork", Scope::Control),
+    ("schedules.list", Scope::Read),
+    ("schedules.get", Scope::Read),
+    ("schedules.put", Scope::Deploy),
+    ("schedules.remove", Scope::Deploy),
+    ("schedules.pause", Scope::Deploy),
+    ("schedules.resume", Scope::Deploy),
+    ("schedules.run_now", Scope::Deploy),
 ];
 
 /// Whether a method may change something, so that the order of calls counts.
@@ -53,7 +60,8 @@ pub(crate) fn writes(method: &str, params: &Params) -> bool {
         // Who waits for a run to take a message would hold up everything behind it.
         "runs.message" => !params.contains_key("wait"),
         "flows.deploy" | "runs.start" | "runs.withdraw" | "runs.answer" | "runs.cancel"
-        | "runs.terminate" | "runs.settle" | "runs.release" | "runs.fork" => true,
+        | "runs.terminate" | "runs.settle" | "runs.release" | "runs.fork" | "schedules.put"
+        | "schedules.remove" | "schedules.pause" | "schedules.resume" | "schedules.run_now" => true,
         _ => false,
     }
 }
@@ -77,6 +85,12 @@ pub(crate) async fn call(api: Api<'_>, method: &str, params: Params) -> Called {
         }
         "runs.result" | "runs.events" | "runs.message" | "runs.withdraw" | "runs.answer" | "runs.settle"
         | "runs.release" | "runs.fork" => of_run(api, method, params).await,
+        "schedules.list" => {
+            let Nothing {} = read(params)?;
+            shown(api.schedules().await)
+        }
+        "schedules.get" | "schedules.put" | "schedules.remove" | "schedules.pause" | "schedules.resume"
+        | "schedules.run_now" => of_schedule(api, method, params).await,
         "runs.watch" | "runs.unwatch" => {
             let hint = "follow GET /v1/runs/{id}/stream, or call `outlast rpc` over stdio";
             Err(ApiError::new(Code::Invalid, "HTTP has no notifications to follow a run by")
@@ -138,16 +152,41 @@ async fn of_run(api: Api<'_>, method: &str, mut params: Params) -> Called {
     }
 }
 
+/// Calls a method of a schedule.
+async fn of_schedule(api: Api<'_>, method: &str, mut params: Params) -> Called {
+    let name = take(&mut params, "name", "a schedule's name")?;
+    if method == "schedules.put" {
+        return shown(api.put_schedule(&name, read(params)?).await);
+    }
+    let Nothing {} = read(params)?;
+    // Also tells who may not know of it that there is none.
+    let view = api.schedule(&name).await?;
+    let engine = api.engine();
+    match method {
+        "schedules.get" => Ok(json!(view)),
+        "schedules.remove" => shown(engine.remove_schedule(&name).await.map(|()| json!({}))),
+        "schedules.pause" => shown(engine.pause_schedule(&name, true).await),
+        "schedules.resume" => shown(engine.pause_schedule(&name, false).await),
+        _ => shown(engine.run_schedule_now(&name).await),
+    }
+}
+
 fn shown<T: serde::Serialize>(result: Result<T, ApiError>) -> Called {
     Ok(json!(result?))
 }
 
 /// Takes the parameter that names a run.
 pub(crate) fn take_run(params: &mut Params) -> Result<String, ApiError> {
-    match params.remove("run") {
-        Some(Value::String(run)) => Ok(run),
-        Some(_) => Err(ApiError::new(Code::Invalid, "run: a run's id is expected").at("run")),
-        None => Err(ApiError::new(Code::Invalid, "the parameter `run` is missing").at("run")),
+    take(params, "run", "a run's id")
+}
+
+/// Takes a parameter that is a text.
+fn take(params: &mut Params, name: &str, expected: &str) -> Result<String, ApiError> {
+    let refuse = |message: String| Err(ApiError::new(Code::Invalid, message).at(name));
+    match params.remove(name) {
+        Some(Value::String(text)) => Ok(text),
+        Some(_) => refuse(format!("{name}: {expected} is expected")),
+        None => refuse(format!("the parameter `{name}` is missing")),
     }
 }
 

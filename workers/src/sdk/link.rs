@@ -200,7 +200,8 @@ pub(crate) fn reaction(code: Code) -> Reaction {
         | Code::NotListening
         | Code::AlreadyDecided
         | Code::AlreadyEnding
-        | Code::TooLarge => Reaction::GiveUp,
+        | Code::TooLarge
+        | Code::MethodNotAllowed => Reaction::GiveUp,
     }
 }
 
