@@ -33,6 +33,48 @@ pub(crate) const AGAIN_MS: u64 = 50;
 /// Lines of a conversation that are shown when it is found again.
 pub(crate) const TRANSCRIPT_LINES: usize = 60;
 
+/// Lines of one message that are shown; it may carry whole files.
+pub(crate) const MESSAGE_LINES: usize = 20;
+
+/// Bytes of the files that one message may carry: what a model reads at once, and well below what one request may carry.
+pub(crate) const MENTION_BYTES_MAX: usize = 256 * 1024;
+
+/// Lines of a difference that are shown with a question before the person asks for the rest.
+pub(crate) const DIFF_LINES_MAX: usize = 40;
+
+/// Milliseconds that a difference may take; a coarser one is shown then.
+pub(crate) const DIFF_MS_MAX: u64 = 200;
+
+/// Lines and bytes that are shown of what a person's own command writes.
+pub(crate) const OUTPUT_LINES_MAX: usize = 1_000;
+/// See [`OUTPUT_LINES_MAX`].
+pub(crate) const OUTPUT_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of one line of it: a longer one is cut into several.
+pub(crate) const OUTPUT_LINE_BYTES_MAX: usize = 4 * 1024;
+
+/// Bytes that are printed when a conversation in the background has its terminal again.
+pub(crate) const HELD_BYTES_MAX: usize = 256 * 1024;
+
+/// Lines of the history of what was typed.
+pub(crate) const HISTORY_LINES_MAX: usize = 1_000;
+/// Bytes of its file, which is shortened beyond them.
+pub(crate) const HISTORY_BYTES_MAX: u64 = 1024 * 1024;
+/// Bytes of one line of it: longer ones, such as pasted files, are kept for one conversation only.
+pub(crate) const HISTORY_LINE_BYTES_MAX: usize = 16 * 1024;
+
+/// Messages that wait for their turn and are shown by their beginnings.
+pub(crate) const QUEUE_ROWS_MAX: usize = 3;
+
+/// Runs or messages that can be picked from: the newest ones.
+pub(crate) const CHOICES_MAX: usize = 100;
+/// Rows of a list that is picked from, if the terminal has as many.
+pub(crate) const PICKER_ROWS_MAX: usize = 12;
+
+/// Words that can complete what is typed and are shown.
+pub(crate) const COMPLETIONS_SHOWN_MAX: usize = 40;
+/// Entries of a directory that are looked at for them.
+pub(crate) const COMPLETIONS_READ_MAX: usize = 2_000;
+
 /// Runs that are named when a conversation begins.
 pub(crate) const FOUND_RUNS_MAX: usize = 5;
 

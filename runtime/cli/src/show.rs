@@ -115,19 +115,24 @@ pub(crate) fn question(question: &QuestionView) -> String {
     text
 }
 
-/// Returns what a question shows, nothing left out: people decide by it.
-fn shown(show: &Value) -> Vec<String> {
-    let call = show.get("name").and_then(Value::as_str).zip(show.get("args"));
-    let Some((name, arguments)) = call else {
-        return match show {
-            Value::Null => Vec::new(),
-            other => tame(&value(other)).lines().map(str::to_owned).collect(),
-        };
-    };
+/// Returns the tool and the arguments of a call that is shown; none if it is none.
+pub(crate) fn call(show: &Value) -> Option<(&str, Value)> {
+    let (name, arguments) = show.get("name").and_then(Value::as_str).zip(show.get("args"))?;
     // A model gives its arguments as JSON in text or as JSON itself.
     let parsed = match arguments {
         Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| arguments.clone()),
         other => other.clone(),
+    };
+    Some((name, parsed))
+}
+
+/// Returns what a question shows, nothing left out: people decide by it.
+pub(crate) fn shown(show: &Value) -> Vec<String> {
+    let Some((name, parsed)) = call(show) else {
+        return match show {
+            Value::Null => Vec::new(),
+            other => tame(&value(other)).lines().map(str::to_owned).collect(),
+        };
     };
     let mut lines = Vec::new();
     match &parsed {

@@ -25,21 +25,7 @@ pub(crate) struct ExportArguments {
 /// Writes a run as records, one a line.
 pub(crate) async fn export(context: Context<'_>, arguments: &ExportArguments) -> Result<Exit, Failure> {
     let session = open::session(context.data, Workers::None, None).await?;
-    let (mut text, mut cursor) = (Vec::new(), None::<String>);
-    loop {
-        let page = session.call(async |client| client.export(&arguments.id, cursor.as_deref()).await).await;
-        let page = page.map_err(|error| Failure::from(error).of_run(&arguments.id))?;
-        for record in &page.items {
-            serde_json::to_writer(&mut text, record).map_err(|error| {
-                Failure::new(Exit::Failed, format!("a record cannot be written: {error}"))
-            })?;
-            text.push(b'\n');
-        }
-        cursor = page.next;
-        if cursor.is_none() {
-            break;
-        }
-    }
+    let text = records(&session, &arguments.id).await?;
     match &arguments.out {
         Some(path) => {
             files::replace(path, &text).map_err(|error| {
@@ -51,6 +37,25 @@ pub(crate) async fn export(context: Context<'_>, arguments: &ExportArguments) ->
     }
     open::close(session).await;
     Ok(Exit::Done)
+}
+
+/// Returns a run as records, one a line.
+pub(crate) async fn records(session: &Session, run: &str) -> Result<Vec<u8>, Failure> {
+    let (mut text, mut cursor) = (Vec::new(), None::<String>);
+    loop {
+        let page = session.call(async |client| client.export(run, cursor.as_deref()).await).await;
+        let page = page.map_err(|error| Failure::from(error).of_run(run))?;
+        for record in &page.items {
+            serde_json::to_writer(&mut text, record).map_err(|error| {
+                Failure::new(Exit::Failed, format!("a record cannot be written: {error}"))
+            })?;
+            text.push(b'\n');
+        }
+        cursor = page.next;
+        if cursor.is_none() {
+            return Ok(text);
+        }
+    }
 }
 
 /// Arguments of `import`.

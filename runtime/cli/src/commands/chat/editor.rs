@@ -1,10 +1,8 @@
-//! The line that a person edits: text, cursor, history.
+//! The line that a person edits: text and cursor, and the lines before it, which `history` keeps.
 
+use super::history::History;
 use super::keys::Key;
 use super::width::width_of;
-
-/// Lines of the history that are kept.
-const HISTORY_MAX: usize = 200;
 
 /// A line in the making.
 #[derive(Debug, Default)]
@@ -12,11 +10,11 @@ pub(super) struct Editor {
     text: Vec<char>,
     /// Where the next character goes.
     at: usize,
-    history: Vec<String>,
+    history: History,
     /// The line of the history that is shown, counted from the newest; 0: the new one.
     back: usize,
-    /// The new line, while a line of the history is shown.
-    kept: Vec<char>,
+    /// The new line, while a line of the history is shown: those that begin with it are shown.
+    kept: String,
 }
 
 /// What a key did.
@@ -26,11 +24,18 @@ pub(super) enum Edited {
     Changed,
     /// The line is finished.
     Line(String),
+    /// The line is finished and meant for after this turn.
+    FollowUp(String),
     /// The key is not the editor's.
     Other(Key),
 }
 
 impl Editor {
+    /// Begins with lines of earlier conversations.
+    pub(super) fn new(history: History) -> Editor {
+        Editor { history, ..Editor::default() }
+    }
+
     /// Whether nothing is typed.
     pub(super) fn is_empty(&self) -> bool {
         self.text.is_empty()
@@ -49,12 +54,31 @@ impl Editor {
         self.at = self.text.len();
     }
 
+    /// Returns what is typed.
+    pub(super) fn text(&self) -> String {
+        self.text.iter().collect()
+    }
+
+    /// Returns what stands before the cursor.
+    pub(super) fn before(&self) -> String {
+        self.text[..self.at].iter().collect()
+    }
+
+    /// Puts text in place of the characters from one on, up to the cursor.
+    pub(super) fn replace(&mut self, from: usize, text: &str) {
+        self.text.drain(from..self.at);
+        self.at = from;
+        self.insert(text.chars());
+    }
+
     /// Takes a key.
     pub(super) fn press(&mut self, key: Key) -> Edited {
         match key {
             Key::Text(text) => self.insert(text.chars()),
             Key::NewLine => self.insert(std::iter::once('\n')),
+            Key::Enter if self.goes_on() => {}
             Key::Enter => return Edited::Line(self.finish()),
+            Key::FollowUp => return Edited::FollowUp(self.finish()),
             Key::Backspace if self.at > 0 => {
                 self.at -= 1;
                 self.text.remove(self.at);
@@ -73,9 +97,9 @@ impl Editor {
                 self.at = 0;
             }
             Key::Control('w') => self.delete_word(),
-            Key::Up | Key::Control('p') => self.recall(self.back + 1),
-            Key::Down | Key::Control('n') => self.recall(self.back.saturating_sub(1)),
-            Key::Escape | Key::TakeBack | Key::Control(_) => return Edited::Other(key),
+            Key::Up | Key::Control('p') => self.recall_older(),
+            Key::Down | Key::Control('n') => self.recall_newer(),
+            Key::Escape | Key::TakeBack | Key::Tab | Key::Control(_) => return Edited::Other(key),
         }
         Edited::Changed
     }
@@ -87,15 +111,20 @@ impl Editor {
         }
     }
 
-    fn finish(&mut self) -> String {
-        let line: String = self.text.iter().collect();
-        self.clear();
-        if !line.trim().is_empty() && self.history.last() != Some(&line) {
-            self.history.push(line.clone());
-            if self.history.len() > HISTORY_MAX {
-                self.history.remove(0);
-            }
+    /// Whether a backslash at the end says that the text goes on; then a new line takes its place.
+    fn goes_on(&mut self) -> bool {
+        let goes_on = self.at == self.text.len() && self.text.last() == Some(&'\\');
+        if goes_on {
+            self.text.pop();
+            self.text.push('\n');
         }
+        goes_on
+    }
+
+    fn finish(&mut self) -> String {
+        let line = self.text();
+        self.clear();
+        self.history.add(&line);
         line
     }
 
@@ -112,17 +141,22 @@ impl Editor {
         self.at = from;
     }
 
-    fn recall(&mut self, back: usize) {
-        if back == self.back || back > self.history.len() {
+    fn recall_older(&mut self) {
+        if self.back == 0 {
+            self.kept = self.text();
+        }
+        if let Some((back, line)) = self.history.older(self.back, &self.kept) {
+            self.text = line.chars().collect();
+            (self.back, self.at) = (back, self.text.len());
+        }
+    }
+
+    fn recall_newer(&mut self) {
+        if self.back == 0 {
             return;
         }
-        if self.back == 0 {
-            self.kept = self.text.clone();
-        }
-        self.text = match back {
-            0 => std::mem::take(&mut self.kept),
-            back => self.history[self.history.len() - back].chars().collect(),
-        };
+        let (back, line) = self.history.newer(self.back, &self.kept).unwrap_or((0, &self.kept));
+        self.text = line.chars().collect();
         (self.back, self.at) = (back, self.text.len());
     }
 
@@ -181,8 +215,15 @@ mod tests {
             (vec![text("abc"), Key::Left, Key::Control('u')], ("c", 0)),
             (vec![text("abc"), Key::Left, Key::Control('k')], ("ab", 2)),
             (vec![text("a"), Key::NewLine, text("b")], ("a⏎b", 3)),
-            (vec![text("old"), Key::Enter, text("new"), Key::Up], ("old", 3)),
-            (vec![text("old"), Key::Enter, text("new"), Key::Up, Key::Up, Key::Down], ("new", 3)),
+            (vec![text("a\\"), Key::Enter, text("b")], ("a⏎b", 3)),
+            (vec![text("a\\"), Key::Left, Key::Enter], ("", 0)),
+            (vec![text("old"), Key::Enter, Key::Up], ("old", 3)),
+            (vec![text("old"), Key::Enter, Key::Up, Key::Up, Key::Down], ("", 0)),
+            (vec![text("old"), Key::Enter, text("new"), Key::Up], ("new", 3)),
+            (
+                vec![text("new one"), Key::Enter, text("old"), Key::Enter, text("new"), Key::Up],
+                ("new one", 7),
+            ),
         ] {
             let (window, cursor) = typed(&keys).window(80);
             assert_eq!((window.as_str(), cursor), expected, "{keys:?}");
@@ -206,6 +247,10 @@ mod tests {
         assert_eq!(editor.window(80).0, "old⏎new");
         assert_eq!(editor.press(Key::Enter), Edited::Line("old\nnew".to_owned()));
         assert!(editor.is_empty());
+        editor.put("/res");
+        assert_eq!(editor.before(), "/res");
+        editor.replace(1, "resume ");
+        assert_eq!(editor.press(Key::FollowUp), Edited::FollowUp("/resume ".to_owned()));
         assert_eq!(editor.press(Key::Escape), Edited::Other(Key::Escape));
     }
 }

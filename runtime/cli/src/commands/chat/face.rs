@@ -1,7 +1,6 @@
 //! Where a conversation is shown: on a terminal, or as plain lines.
 
-use super::editor::Editor;
-use super::screen::{Screen, Tone};
+use super::screen::{Line, Lower, Screen, Tone};
 use crate::failure::Failure;
 use crate::out;
 
@@ -36,28 +35,30 @@ impl Face {
     }
 
     /// Finishes the text that is being written.
-    pub(super) fn end_tail(&mut self) {
+    pub(super) fn end_text(&mut self) {
         match self {
-            Face::Screen(screen) => screen.end_tail(),
+            Face::Screen(screen) => screen.end_text(),
             Face::Plain => {}
         }
     }
 
-    /// Says where the run stands, and what is asked for.
-    pub(super) fn status(&mut self, status: &str, prompt: &str) {
-        match self {
-            Face::Screen(screen) => {
-                screen.status(status);
-                screen.prompt(prompt);
-            }
-            Face::Plain => {}
-        }
+    /// Prints lines, each in its own way.
+    pub(super) fn print_lines(&mut self, lines: &[Line]) -> Result<(), Failure> {
+        lines.iter().try_for_each(|(tone, text)| self.print(*tone, text))
     }
 
     /// Draws what does not scroll.
-    pub(super) fn draw(&mut self, editor: &Editor) {
+    pub(super) fn draw(&mut self, lower: &Lower<'_>) {
         match self {
-            Face::Screen(screen) => screen.draw(editor),
+            Face::Screen(screen) => screen.draw(lower),
+            Face::Plain => {}
+        }
+    }
+
+    /// Begins anew below what is on the terminal: somebody else had it.
+    pub(super) fn begin_anew(&mut self) {
+        match self {
+            Face::Screen(screen) => screen.begin_anew(),
             Face::Plain => {}
         }
     }
@@ -66,7 +67,7 @@ impl Face {
     pub(super) fn clear(&mut self) {
         match self {
             Face::Screen(screen) => {
-                screen.end_tail();
+                screen.end_text();
                 screen.clear();
             }
             Face::Plain => {}

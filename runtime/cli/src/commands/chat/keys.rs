@@ -10,8 +10,12 @@ pub(super) enum Key {
     Text(String),
     /// Enter.
     Enter,
-    /// A line end within the text.
+    /// Alt and Enter: a message for after this turn.
+    FollowUp,
+    /// A line end within the text: Control and j.
     NewLine,
+    /// Completes.
+    Tab,
     /// Escape.
     Escape,
     /// Control and a letter.
@@ -68,7 +72,7 @@ fn first(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
         b'\r' => Key::Enter,
         b'\n' => Key::NewLine,
         0x7f | 0x08 => Key::Backspace,
-        b'\t' => Key::Text("    ".to_owned()),
+        b'\t' => Key::Tab,
         0x1b => return escaped(bytes),
         control @ 1..=26 => Key::Control(char::from(control - 1 + b'a')),
         0 | 27..=31 => return Some((None, 1)),
@@ -104,13 +108,15 @@ fn escaped(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
         return Some((Some(Key::Text(pasted)), length));
     }
     match bytes.get(1) {
+        // Some terminals write Alt as an Esc before the sequence.
+        Some(0x1b) if bytes.starts_with(b"\x1b\x1b[A") => Some((Some(Key::TakeBack), 4)),
         // Sequences come in one piece: an Esc with nothing behind it was pressed alone.
         None | Some(0x1b) => Some((Some(Key::Escape), 1)),
-        Some(b'\r' | b'\n') => Some((Some(Key::NewLine), 2)),
+        Some(b'\r' | b'\n') => Some((Some(Key::FollowUp), 2)),
         Some(b'[' | b'O') => {
             let end = bytes[2..].iter().position(|byte| (0x40..=0x7e).contains(byte))?;
             let key = match (&bytes[2..2 + end], bytes[2 + end]) {
-                (b"1;3", b'A') => Some(Key::TakeBack),
+                (b"1;3" | b"1;9", b'A') => Some(Key::TakeBack),
                 (_, b'A') => Some(Key::Up),
                 (_, b'B') => Some(Key::Down),
                 (_, b'C') => Some(Key::Right),
@@ -152,7 +158,9 @@ mod tests {
             ),
             (vec![b"\x1b[", b"A"], vec![Key::Up]),
             (vec![b"\x1b[1;3A"], vec![Key::TakeBack]),
-            (vec![b"\x1b\r"], vec![Key::NewLine]),
+            (vec![b"\x1b\x1b[A"], vec![Key::TakeBack]),
+            (vec![b"\x1b\r"], vec![Key::FollowUp]),
+            (vec![b"a\nb\t"], vec![text("a"), Key::NewLine, text("b"), Key::Tab]),
             (vec![b"\x1b[200~a\r\n", b"b\x1b[201~c"], vec![text("a\nbc")]),
             (vec![b"\xc3", b"\xbc"], vec![text("ü")]),
             (vec![b"\xff\xfea"], vec![text("a")]),

@@ -8,17 +8,20 @@ use std::collections::VecDeque;
 use tokio::sync::mpsc;
 use tokio::time::{Duration, sleep};
 
-use super::next_frame;
-use super::slash::{After, command};
+use super::questions::is_answer;
+use super::said::{After, How, heard, said};
+use super::screen::Tone;
+use super::shell;
 use super::talk::Talk;
-use super::voice::is_answer;
+use super::{approve, next_frame};
 use crate::failure::{Exit, Failure};
 use crate::limits::{LINES_MAX, LOOK_MS};
 use crate::signals::Signals;
 use outlast_protocol::run::WaitingFor;
 
 /// Talks until the lines or the run end.
-pub(super) async fn talk(talk: &mut Talk, mut signals: Signals) -> Result<Exit, Failure> {
+pub(super) async fn talk(talk: &mut Talk, mut signals: Signals, first: After) -> Result<Exit, Failure> {
+    told(talk, first)?;
     let mut lines = Some(read());
     let mut waiting: VecDeque<String> = VecDeque::new();
     let session = std::sync::Arc::clone(&talk.session);
@@ -28,14 +31,15 @@ pub(super) async fn talk(talk: &mut Talk, mut signals: Signals) -> Result<Exit, 
             return Ok(exit);
         }
         while waiting.front().is_some_and(|line| is_time_for(talk, line)) {
-            if let Some(line) = waiting.pop_front()
-                && take(talk, &line).await? == After::Leave
-            {
+            let Some(line) = waiting.pop_front() else { break };
+            let after = said(talk, &line, How::Entered).await?;
+            if matches!(told(talk, after)?, After::Leave) {
                 return Ok(Exit::Done);
             }
         }
         if lines.is_none()
             && waiting.is_empty()
+            && talk.command.is_none()
             && let Some(exit) = nothing_more_to_say(talk).await?
         {
             return Ok(exit);
@@ -52,6 +56,7 @@ pub(super) async fn talk(talk: &mut Talk, mut signals: Signals) -> Result<Exit, 
                     talk.catch_up().await?;
                 }
             },
+            piece = shell::next(&mut talk.command) => heard(talk, piece)?,
             exit = signals.next() => return Ok(exit),
             why = &mut failed => return Err(Failure::new(Exit::Unavailable, why)),
             // What a run waits for can change without a frame: a worker that comes, a retry that is due.
@@ -80,16 +85,23 @@ async fn next_line(lines: &mut Option<mpsc::Receiver<String>>) -> Option<String>
     }
 }
 
-/// Whether a line can be taken: everything can, but an answer needs a question, unless none can come.
+/// Whether a line can be taken: everything can, but an answer needs a question, unless none can come, and the person's own command
+/// comes to its end first.
 fn is_time_for(talk: &Talk, line: &str) -> bool {
-    !is_answer(line) || talk.question().is_some() || !talk.is_busy()
+    talk.command.is_none() && (!is_answer(line) || !talk.questions().is_empty() || !talk.is_busy())
 }
 
-async fn take(talk: &mut Talk, line: &str) -> Result<After, Failure> {
-    if line.starts_with('/') {
-        return command(talk, line).await;
+/// Tells what cannot be done without keys; a line that was not taken is gone, and why was said.
+fn told(talk: &mut Talk, after: After) -> Result<After, Failure> {
+    match &after {
+        After::Pick(picker) => talk.face.print(Tone::Plain, &picker.list())?,
+        After::Edit(question) => {
+            let command = approve::command_with(question, "VALUE");
+            talk.face.print(Tone::Aside, &format!("with what you make of it: {command}"))?;
+        }
+        After::Stay | After::Leave | After::Back(_) => {}
     }
-    talk.line(line).await.map(|()| After::Stay)
+    Ok(after)
 }
 
 /// Says so, once the run has taken everything; leaves if only people can move it then.

@@ -1,23 +1,48 @@
-//! What a person sees: finished lines above, then the line that is being written, the status, and the line that they type.
+//! What a person sees: finished lines above; below them the line that is being written, what waits, the status, and what they type.
 //!
-//! Invariant: the lower part is erased and drawn again around everything that is printed, so nothing is printed into it.
+//! Invariant: the lower part is erased and drawn again around everything that is printed, so nothing is printed into it; what has been
+//! printed is never touched again; in the background nothing is printed at all, but kept until the terminal is ours again.
 
 use std::fmt::Write as _;
 
 use super::editor::Editor;
+use super::markdown::{Styler, styled};
 use super::terminal::{Terminal, in_foreground, write};
 use super::width::{break_at, width_of};
+use crate::limits::HELD_BYTES_MAX;
 use crate::out::tame;
 
 /// How a line is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
-    /// What the flow says.
+    /// What the flow says: Markdown.
     Said,
+    /// Text as it is.
+    Plain,
     /// What happens beside it.
     Aside,
     /// What wants a decision, or went wrong.
     Loud,
+    /// A line that would be added to a file.
+    Added,
+    /// A line that would be taken out of a file.
+    Removed,
+}
+
+/// Something to print.
+pub(super) type Line = (Tone, String);
+
+/// What does not scroll.
+#[derive(Debug)]
+pub(super) struct Lower<'a> {
+    /// What waits, or what can be picked from.
+    pub(super) rows: Vec<String>,
+    /// Where the run stands.
+    pub(super) status: String,
+    /// What is asked for.
+    pub(super) prompt: &'a str,
+    /// What is typed.
+    pub(super) typed: &'a Editor,
 }
 
 /// The screen.
@@ -26,8 +51,9 @@ pub(super) struct Screen {
     colours: bool,
     /// Text that is being written and has no line end yet.
     tail: String,
-    status: String,
-    prompt: String,
+    styler: Styler,
+    /// What was printed in the background.
+    held: String,
     /// Rows of the lower part above the one with the cursor.
     above: usize,
 }
@@ -35,8 +61,12 @@ pub(super) struct Screen {
 impl Screen {
     /// Begins below what is on the terminal.
     pub(super) fn new(colours: bool) -> Screen {
-        let prompt = "> ".to_owned();
-        Screen { colours, tail: String::new(), status: String::new(), prompt, above: 0 }
+        Screen { colours, tail: String::new(), styler: Styler::default(), held: String::new(), above: 0 }
+    }
+
+    /// Begins anew below what is on the terminal: somebody else had it.
+    pub(super) fn begin_anew(&mut self) {
+        self.above = 0;
     }
 
     /// Prints a text of one or more lines.
@@ -52,17 +82,19 @@ impl Screen {
         let columns = Terminal::columns().saturating_sub(1).max(1);
         let mut finished = String::new();
         loop {
-            if let Some(end) =
-                self.tail.find('\n').filter(|end| width_of(self.tail[..*end].chars()) <= columns)
-            {
-                finished.extend(self.tail.drain(..=end));
-                continue;
-            }
-            let end = break_at(&self.tail, columns);
-            if end == self.tail.len() {
+            let line_end = self.tail.find('\n').filter(|end| width_of(self.tail[..*end].chars()) <= columns);
+            let (end, ends) = match line_end {
+                Some(end) => (end, true),
+                None => (break_at(&self.tail, columns), false),
+            };
+            if !ends && end == self.tail.len() {
                 break;
             }
-            finished.extend(self.tail.drain(..end));
+            let row: String = self.tail.drain(..end).collect();
+            if ends {
+                self.tail.remove(0);
+            }
+            finished.push_str(&self.row(&row, ends));
             finished.push('\n');
         }
         if !finished.is_empty() {
@@ -70,53 +102,74 @@ impl Screen {
         }
     }
 
-    /// Finishes the line that is being written.
-    pub(super) fn end_tail(&mut self) {
+    /// Finishes the text that is being written.
+    pub(super) fn end_text(&mut self) {
+        self.end_tail();
+        self.styler = Styler::default();
+    }
+
+    fn end_tail(&mut self) {
         if !self.tail.is_empty() {
             let tail = std::mem::take(&mut self.tail);
-            self.scroll(&format!("{tail}\n"));
+            let row = self.row(&tail, true);
+            self.scroll(&format!("{row}\n"));
         }
     }
 
-    /// Says where the run stands.
-    pub(super) fn status(&mut self, status: &str) {
-        self.status = tame(status).replace('\n', " ");
-    }
-
-    /// Says what is typed.
-    pub(super) fn prompt(&mut self, prompt: &str) {
-        prompt.clone_into(&mut self.prompt);
+    fn row(&mut self, row: &str, ends: bool) -> String {
+        if self.colours { self.styler.row(row, ends) } else { row.to_owned() }
     }
 
     /// Draws the lower part.
-    pub(super) fn draw(&mut self, editor: &Editor) {
+    pub(super) fn draw(&mut self, lower: &Lower<'_>) {
         if !in_foreground() {
             return;
         }
-        let columns = Terminal::columns();
-        let mut text = self.erased();
-        for row in [self.tail.clone(), paint(self.colours, Tone::Aside, &cut(&self.status, columns - 1))] {
-            if !row.is_empty() {
-                text = text + &row + "\n";
-                self.above += 1;
-            }
+        if !self.held.is_empty() {
+            let held = std::mem::take(&mut self.held);
+            self.scroll(&held);
         }
-        let (line, cursor) = editor.window(columns.saturating_sub(width_of(self.prompt.chars()) + 1).max(1));
-        let column = width_of(self.prompt.chars()) + cursor;
-        text = text + &self.prompt + &line + "\r";
-        if column > 0 {
-            let _infallible = write!(text, "\x1b[{column}C");
+        let columns = Terminal::columns();
+        let aside = |text: &str| {
+            let line = tame(text).replace(['\n', '\t'], " ");
+            paint(self.colours, Tone::Aside, &line[..break_at(&line, columns.saturating_sub(1).max(1))])
+        };
+        let rows = lower.rows.iter().chain([&lower.status]).map(|row| aside(row));
+        let rows: Vec<String> =
+            std::iter::once(self.tail.clone()).chain(rows).filter(|row| !row.is_empty()).collect();
+        let mut text = self.erased();
+        for row in rows {
+            text = text + &row + "\n";
+            self.above += 1;
+        }
+        let prompt = width_of(lower.prompt.chars());
+        let (line, cursor) = lower.typed.window(columns.saturating_sub(prompt + 1).max(1));
+        text = text + lower.prompt + &line + "\r";
+        if prompt + cursor > 0 {
+            let _infallible = write!(text, "\x1b[{}C", prompt + cursor);
         }
         write(&text);
     }
 
     /// Leaves the lower part empty: for the end, or before the process stops.
     pub(super) fn clear(&mut self) {
-        let text = self.erased();
-        write(&text);
+        if in_foreground() {
+            let text = self.erased();
+            write(&text);
+        }
     }
 
     fn scroll(&mut self, lines: &str) {
+        if !in_foreground() {
+            match self.held.len() + lines.len() <= HELD_BYTES_MAX {
+                true => self.held.push_str(lines),
+                // The newest is what a person wants to see first; the run has everything.
+                false => {
+                    self.held = format!("(what was said in the background was too much to keep)\n{lines}")
+                }
+            }
+            return;
+        }
         let text = self.erased() + lines;
         write(&text);
     }
@@ -131,13 +184,12 @@ impl Screen {
 
 fn paint(colours: bool, tone: Tone, text: &str) -> String {
     let style = match tone {
-        Tone::Said => return text.to_owned(),
+        Tone::Plain => return text.to_owned(),
+        Tone::Said => return if colours { styled(text) } else { text.to_owned() },
         Tone::Aside => "2",
         Tone::Loud => "1",
+        Tone::Added => "32",
+        Tone::Removed => "31",
     };
     if colours && !text.is_empty() { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
-}
-
-fn cut(text: &str, columns: usize) -> String {
-    text[..break_at(text, columns)].to_owned()
 }

@@ -3,22 +3,25 @@
 //! Invariant: whoever leaves (normally, by a panic, into the background) finds the terminal as it was before, with a visible cursor;
 //! a process in the background never touches it.
 
-use std::io::{Read as _, Write as _, stdin, stdout};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _, stdin, stdout};
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 
+use rustix::fs::OFlags;
 use rustix::process::{Signal, getpgrp, getpid, kill_process};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr};
-use tokio::sync::mpsc;
+use tokio::net::unix::pipe::Receiver;
 
 use crate::failure::{Exit, Failure};
 
 /// Pasted text is to be marked; and no more.
 const PASTE_ON: &str = "\x1b[?2004h";
 const PASTE_OFF: &str = "\x1b[?2004l\x1b[?25h";
-/// Columns if the terminal does not say.
-const COLUMNS: usize = 80;
-/// Reads that wait to be handled: a person types slower, a paste is cut into more reads.
-const READS_MAX: usize = 64;
+/// Columns and rows if the terminal does not say.
+const SIZE: (u16, u16) = (80, 24);
+/// Bytes of one read: a paste is cut into more.
+const READ_BYTES: usize = 4096;
 
 /// A terminal in raw mode. Dropping it restores the terminal.
 #[derive(Debug)]
@@ -45,6 +48,8 @@ impl Terminal {
     /// Makes the terminal raw again, if we may: after a stop, or after another program had it.
     pub(super) fn enter(&mut self) -> Result<(), Failure> {
         if !in_foreground() {
+            // Whoever has it now sets it up as they like.
+            self.raw = false;
             return Ok(());
         }
         let mut raw = self.before.clone();
@@ -57,6 +62,16 @@ impl Terminal {
         Ok(())
     }
 
+    /// Makes the terminal raw again if it came back without a signal, as `fg` gives it to who went on in the background; returns
+    /// whether it did.
+    pub(super) fn keep(&mut self) -> Result<bool, Failure> {
+        if self.raw {
+            return Ok(false);
+        }
+        self.enter()?;
+        Ok(self.raw)
+    }
+
     /// Gives the terminal back.
     pub(super) fn leave(&mut self) {
         if self.raw && in_foreground() {
@@ -66,34 +81,67 @@ impl Terminal {
         self.raw = false;
     }
 
-    /// Stops this process as Ctrl-Z does, with the terminal as it was; returns when it goes on.
-    pub(super) fn suspend(&mut self) -> Result<(), Failure> {
-        self.leave();
-        kill_process(getpid(), Signal::STOP).map_err(cannot)?;
-        self.enter()
-    }
-
     /// Returns how wide the terminal is.
     pub(super) fn columns() -> usize {
-        match tcgetwinsize(stdout().as_fd()) {
-            Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
-            Ok(_) | Err(_) => COLUMNS,
-        }
+        usize::from(size().0)
     }
 
-    /// Reads the terminal on a thread of its own: a read cannot be taken back. An end of input ends the channel.
-    pub(super) fn bytes() -> mpsc::Receiver<Vec<u8>> {
-        let (sender, receiver) = mpsc::channel(READS_MAX);
-        std::thread::spawn(move || {
-            let mut buffer = [0_u8; 1024];
-            while let Ok(length @ 1..) = stdin().lock().read(&mut buffer) {
-                if sender.blocking_send(buffer[..length].to_vec()).is_err() {
-                    return;
-                }
-            }
-        });
-        receiver
+    /// Returns how high the terminal is.
+    pub(super) fn rows() -> usize {
+        usize::from(size().1)
     }
+}
+
+fn size() -> (u16, u16) {
+    let found = tcgetwinsize(stdout().as_fd()).map(|size| (size.ws_col, size.ws_row)).unwrap_or(SIZE);
+    (if found.0 > 0 { found.0 } else { SIZE.0 }, if found.1 > 0 { found.1 } else { SIZE.1 })
+}
+
+/// What is typed, as bytes.
+///
+/// The terminal is opened once more for it: reads that do not wait are a property of an open file, and the one that the shell gave us
+/// is the shell's too. A read that waited on a thread could not be taken back when another program gets the terminal.
+#[derive(Debug)]
+pub(super) struct Typing {
+    /// A terminal is read like a pipe.
+    terminal: Receiver,
+}
+
+impl Typing {
+    /// Begins to listen.
+    pub(super) fn open() -> Result<Typing, Failure> {
+        let told =
+            |error: std::io::Error| Failure::new(Exit::Failed, format!("cannot read the terminal: {error}"));
+        let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(i32::try_from(flags).unwrap_or_default());
+        let terminal = options.open("/dev/tty").map_err(told)?;
+        Ok(Typing { terminal: Receiver::from_file_unchecked(terminal).map_err(told)? })
+    }
+
+    /// Returns what was typed since; none if the terminal is gone. May be dropped at any time, and loses nothing then.
+    pub(super) async fn next(&mut self) -> Option<Vec<u8>> {
+        let mut buffer = [0; READ_BYTES];
+        loop {
+            self.terminal.readable().await.ok()?;
+            if !in_foreground() {
+                // It is typed to somebody else. The conversation looks again, by and by.
+                return std::future::pending().await;
+            }
+            match self.terminal.try_read(&mut buffer) {
+                Ok(0) => return None,
+                Ok(length) => return Some(buffer[..length].to_vec()),
+                // Nothing was there after all.
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// Stops this process as Ctrl-Z does. Other threads may run for a moment yet; only the signal to go on says that it is over.
+pub(super) fn stop() -> Result<(), Failure> {
+    kill_process(getpid(), Signal::STOP).map_err(cannot)
 }
 
 impl Drop for Terminal {

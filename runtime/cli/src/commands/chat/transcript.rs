@@ -4,14 +4,12 @@
 
 use serde_json::Value;
 
-use super::screen::Tone;
+use super::screen::{Line, Tone};
+use crate::limits::MESSAGE_LINES;
 use crate::show;
 
 /// Lines of an answer that are shown of a tool.
 const ANSWER_LINES: usize = 3;
-
-/// Something to print.
-pub(super) type Line = (Tone, String);
 
 /// Returns what an event adds to the conversation.
 pub(super) fn lines(event: &Value) -> Vec<Line> {
@@ -20,7 +18,10 @@ pub(super) fn lines(event: &Value) -> Vec<Line> {
     match text("kind") {
         "emit" => vec![(Tone::Said, show::value(&event["value"]))],
         "started" => started(&event["input"]),
-        "message" => vec![(Tone::Aside, format!("> {}", message(text("type"), &event["value"])))],
+        "message" => {
+            let said = message(text("type"), &event["value"]);
+            vec![(Tone::Aside, format!("> {}", cut(&said, MESSAGE_LINES, "more lines")))]
+        }
         "done" => done(text("activity"), &event["value"]),
         "failed" => failed(text("activity"), event),
         "lost" => vec![(Tone::Aside, format!("! an attempt was lost ({})", text("why").replace('_', " ")))],
@@ -42,7 +43,7 @@ fn spoken(value: &Value) -> Option<&str> {
 
 fn started(input: &Value) -> Vec<Line> {
     match input.get("task").and_then(Value::as_str) {
-        Some(task) => vec![(Tone::Aside, format!("> {task}"))],
+        Some(task) => vec![(Tone::Aside, format!("> {}", cut(task, MESSAGE_LINES, "more lines")))],
         None => Vec::new(),
     }
 }
@@ -65,14 +66,15 @@ fn done(activity: &str, value: &Value) -> Vec<Line> {
     else {
         return Vec::new();
     };
-    let mut lines: Vec<&str> = text.lines().take(ANSWER_LINES + 1).collect();
-    let more = text.lines().count().saturating_sub(ANSWER_LINES);
-    lines.truncate(ANSWER_LINES);
-    let mut answer = format!("  {} {}", if ok { "=" } else { "!" }, lines.join("\n    "));
-    if more > 0 {
-        answer = format!("{answer}\n    … {more} more lines of {activity}");
-    }
-    vec![(Tone::Aside, answer)]
+    let answer = cut(text, ANSWER_LINES, &format!("more lines of {activity}"));
+    vec![(Tone::Aside, format!("  {} {answer}", if ok { "=" } else { "!" }))]
+}
+
+/// Returns the first lines of a text, set in, and how many more there are of what.
+fn cut(text: &str, most: usize, of_what: &str) -> String {
+    let more = text.lines().count().saturating_sub(most);
+    let shown = text.lines().take(most).collect::<Vec<_>>().join("\n    ");
+    if more > 0 { format!("{shown}\n    … {more} {of_what}") } else { shown }
 }
 
 fn call_line(call: &Value) -> String {

@@ -1,74 +1,74 @@
-//! A conversation on a terminal: keys, lines, and the terminal's own signals.
+//! A conversation on a terminal: what comes from the person, the run and the terminal, one after the other.
+//!
+//! Leaves what keys do to `person`.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
-use tokio::time::{Duration, Instant, sleep};
+use tokio::time::{Duration, sleep};
 
-use super::editor::{Edited, Editor};
-use super::keys::{Key, Keys};
 use super::next_frame;
-use super::screen::Tone;
-use super::slash::{After, command};
+use super::person::Person;
+use super::said::{After, heard};
+use super::screen::Lower;
+use super::shell::{self, Piece};
 use super::talk::Talk;
 use super::terminal::Terminal;
 use crate::failure::{Exit, Failure};
-use crate::limits::{LOOK_MS, TWICE_MS};
+use crate::limits::LOOK_MS;
 use crate::signals::Signals;
 
-/// A person at a terminal.
-struct Person {
-    terminal: Terminal,
-    bytes: mpsc::Receiver<Vec<u8>>,
-    keys: Keys,
-    editor: Editor,
-    /// When they last wanted to stop something: twice means that they want to leave.
-    stopped: Option<Instant>,
-}
+/// Rows of the terminal that a list to pick from leaves to the rest.
+const ROWS_LEFT: usize = 5;
 
 /// What the next turn of the loop is about.
 enum Turn {
     Bytes(Option<Vec<u8>>),
     Frame(Option<Result<outlast_protocol::run::Frame, Failure>>),
+    Heard(Piece),
     Leave(Exit),
     Failed(String),
     Stop,
-    Redraw,
+    GoOn,
+    Resized,
     Look,
 }
 
 /// Talks until the person leaves or the run ends.
-pub(super) async fn talk(talk: &mut Talk, terminal: Terminal, mut signals: Signals) -> Result<Exit, Failure> {
-    let mut person = Person {
-        terminal,
-        bytes: Terminal::bytes(),
-        keys: Keys::default(),
-        editor: Editor::default(),
-        stopped: None,
-    };
-    let (mut stop, mut go_on, mut resized) =
-        (listen(SignalName::Stop)?, listen(SignalName::GoOn)?, listen(SignalName::Resized)?);
+pub(super) async fn talk(
+    talk: &mut Talk,
+    terminal: Terminal,
+    signals: Signals,
+    first: After,
+) -> Result<Exit, Failure> {
+    let (stop, go_on) = (listen(SignalName::Stop)?, listen(SignalName::GoOn)?);
+    let mut resized = listen(SignalName::Resized)?;
+    let mut person = Person::new(terminal, signals, stop, go_on)?;
+    if let Some(exit) = person.after(talk, first).await? {
+        return Ok(exit);
+    }
     let session = std::sync::Arc::clone(&talk.session);
     let mut failed = std::pin::pin!(session.failed());
     loop {
         if let Some(exit) = talk.ended()? {
             return Ok(exit);
         }
-        let (status, prompt) = (talk.status(), talk.prompt());
-        talk.face.status(&status, prompt);
-        talk.face.draw(&person.editor);
+        if person.terminal.keep()? {
+            talk.face.begin_anew();
+        }
+        draw(talk, &person);
         let turn = tokio::select! {
-            bytes = person.bytes.recv() => Turn::Bytes(bytes),
+            bytes = person.typing.next() => Turn::Bytes(bytes),
             frame = next_frame(&mut talk.tail) => Turn::Frame(frame),
-            exit = signals.next() => Turn::Leave(exit),
+            piece = shell::next(&mut talk.command) => Turn::Heard(piece),
+            exit = person.signals.next() => Turn::Leave(exit),
             why = &mut failed => Turn::Failed(why),
-            _ = stop.recv() => Turn::Stop,
-            _ = go_on.recv() => Turn::Redraw,
-            _ = resized.recv() => Turn::Redraw,
+            _ = person.stop.recv() => Turn::Stop,
+            _ = person.go_on.recv() => Turn::GoOn,
+            _ = resized.recv() => Turn::Resized,
             () = sleep(Duration::from_millis(LOOK_MS)) => Turn::Look,
         };
         match turn {
             Turn::Bytes(Some(bytes)) => {
-                if let Some(exit) = pressed(talk, &mut person, &bytes).await? {
+                if let Some(exit) = person.typed(talk, &bytes).await? {
                     return Ok(exit);
                 }
             }
@@ -79,13 +79,30 @@ pub(super) async fn talk(talk: &mut Talk, terminal: Terminal, mut signals: Signa
                 talk.tail = None;
                 talk.catch_up().await?;
             }
+            Turn::Heard(piece) => heard(talk, piece)?,
             Turn::Leave(exit) => return Ok(exit),
             Turn::Failed(why) => return Err(Failure::new(Exit::Unavailable, why)),
-            Turn::Stop => suspend(talk, &mut person)?,
-            Turn::Redraw => person.terminal.enter()?,
+            Turn::Stop => person.suspend(talk).await?,
+            Turn::GoOn => {
+                person.terminal.enter()?;
+                talk.face.begin_anew();
+            }
+            Turn::Resized => {}
             Turn::Look => talk.catch_up().await?,
         }
     }
+}
+
+fn draw(talk: &mut Talk, person: &Person) {
+    let status = talk.status();
+    let lower = match &person.picker {
+        Some(picker) => {
+            let rows = picker.rows(Terminal::rows().saturating_sub(ROWS_LEFT));
+            Lower { rows, status, prompt: "search> ", typed: picker.search() }
+        }
+        None => Lower { rows: talk.queue(), status, prompt: talk.prompt(), typed: &person.editor },
+    };
+    talk.face.draw(&lower);
 }
 
 /// Signals of a terminal's job control.
@@ -104,64 +121,4 @@ fn listen(name: SignalName) -> Result<Signal, Failure> {
     };
     let cannot = |error| Failure::new(Exit::Failed, format!("cannot listen for signals: {error}"));
     signal(SignalKind::from_raw(number.as_raw())).map_err(cannot)
-}
-
-fn suspend(talk: &mut Talk, person: &mut Person) -> Result<(), Failure> {
-    talk.face.clear();
-    person.terminal.suspend()
-}
-
-async fn pressed(talk: &mut Talk, person: &mut Person, bytes: &[u8]) -> Result<Option<Exit>, Failure> {
-    for key in person.keys.read(bytes) {
-        let exit = match person.editor.press(key) {
-            Edited::Changed => None,
-            Edited::Line(line) => said(talk, &line).await?,
-            Edited::Other(key) => control(talk, person, &key).await?,
-        };
-        if exit.is_some() {
-            return Ok(exit);
-        }
-    }
-    Ok(None)
-}
-
-async fn said(talk: &mut Talk, line: &str) -> Result<Option<Exit>, Failure> {
-    if line.trim_start().starts_with('/') {
-        return match command(talk, line).await? {
-            After::Stay => Ok(None),
-            After::Leave => Ok(Some(Exit::Done)),
-        };
-    }
-    if line.trim().is_empty() && talk.question().is_none() {
-        return Ok(None);
-    }
-    talk.line(line).await?;
-    Ok(None)
-}
-
-async fn control(talk: &mut Talk, person: &mut Person, key: &Key) -> Result<Option<Exit>, Failure> {
-    match key {
-        Key::Control('d') if person.editor.is_empty() => return Ok(Some(Exit::Done)),
-        Key::Control('z') => suspend(talk, person)?,
-        Key::Control('l') => talk.face.print(Tone::Said, "\n")?,
-        Key::Control('c') if !person.editor.is_empty() => person.editor.clear(),
-        Key::Control('c') | Key::Escape => {
-            let again = person.stopped.is_some_and(|at| at.elapsed() < Duration::from_millis(TWICE_MS));
-            if again {
-                return Ok(Some(Exit::Done));
-            }
-            person.stopped = Some(Instant::now());
-            let stopped = talk.stop().await?;
-            let what = if stopped { "stopped" } else { "nothing to stop" };
-            talk.face.print(Tone::Aside, &format!("({what}; once more leaves, and the run stays)"))?;
-        }
-        Key::TakeBack => {
-            if let Some(text) = talk.take_back().await? {
-                person.editor.put(&text);
-            }
-        }
-        // Keys without a meaning here.
-        _ => {}
-    }
-    Ok(None)
 }
