@@ -9,4 +9,5 @@ pub mod process;
 pub mod random;
 pub mod repository;
 pub mod socket;
+pub mod terminal;
 pub mod world;

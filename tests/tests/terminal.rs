@@ -1,26 +1,32 @@
-//! `chat` on a real pseudo-terminal (of util-linux's `script`): a question, a kill, the same question again, an answer, a way out.
+//! `chat` on a real pseudo-terminal: what a person sees, types and picks, across kills.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use outlast_tests::process::Process;
+use outlast_tests::model_server::{
+    Ending, KEY, ModelServer, Part, Protocol, Reply, Stop, last_text, messages, speak,
+};
+use outlast_tests::process::{Process, until};
+use outlast_tests::terminal::{ALT_ENTER, ALT_UP, ENTER, ESC};
 use outlast_tests::world::{Role, World};
+use serde_json::{Value, json};
 
 #[test]
 fn a_conversation_on_a_terminal_survives_a_kill_and_ends_with_a_command_that_resumes_it() {
     let world = World::new();
     world.write("notes.txt", "first\nsecond\n");
-    let mut chat = on_a_terminal(&world, "chat");
+    let mut chat = world.on_a_terminal("chat");
     chat.line("a prompt", |line| line.contains("say what is to be done"));
     chat.press("what is in here?\r");
     chat.line("the question", |line| line.contains("? Run shell?"));
     world.kill(Role::Runtime);
     let _killed = chat.finish();
 
-    let mut chat = on_a_terminal(&world, "chat --continue");
+    let mut chat = world.on_a_terminal("chat --continue");
     chat.line("the question again", |line| line.contains("? Run shell?"));
     chat.line("what it would do", |line| line.contains("command: find"));
     chat.press("n not now\r");
     chat.line("the decision", |line| line.contains("rejected by") && line.contains("not now"));
     chat.line("the answer", |line| line.contains("The command was refused"));
-    chat.line("the prompt of an idle agent", |line| line.contains("listens"));
+    chat.line("the prompt of an idle agent", |line| line.contains("turn 1 · listens"));
     chat.press("/quit\r");
     let farewell = chat.line("how to resume", |line| line.contains("outlast chat --resume"));
     let end = chat.finish();
@@ -29,14 +35,248 @@ fn a_conversation_on_a_terminal_survives_a_kill_and_ends_with_a_command_that_res
     assert_eq!(world.json(&["show", id, "--json"])["status"], "waiting", "the run stays");
 }
 
-/// Starts the binary with a terminal of its own.
-fn on_a_terminal(world: &World, arguments: &str) -> Process {
-    let plain = world.command(&[]);
-    let line = format!("stty cols 120 rows 40 && exec {} {arguments}", plain.get_program().display());
-    let mut script = std::process::Command::new("script");
-    script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
-    script.current_dir(world.work()).env_clear();
-    script.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    script.env("TERM", "xterm");
-    Process::start(&mut script)
+/// A world whose shell runs without a question, and a model that calls a tool that waits for the test, and then repeats what it hears.
+fn waiting_tool() -> (World, ModelServer) {
+    let model = ModelServer::start(|body| match messages(body).last() {
+        Some(last) if last["content"] == "go" => Reply::Call(
+            "shell",
+            json!({"command": "echo > started; until test -e gate; do sleep 0.01; done"}),
+        ),
+        Some(last) if last["role"] == "user" => Reply::Text(format!("heard: {}", last_text(body, "user"))),
+        Some(_) | None => Reply::Text("the tool is done".to_owned()),
+    });
+    let world =
+        World::new().with_variable("OUTLAST_MODEL_URL", &model.url()).with_variable("OPENAI_API_KEY", KEY);
+    world.write("outlast.toml", "[permissions]\nallow = [\"shell\"]\n");
+    (world, model)
+}
+
+/// Starts a conversation whose tool waits, and returns it with the run's id.
+fn with_a_tool_at_work(world: &World) -> (Process, String) {
+    let mut chat = world.on_a_terminal("chat");
+    chat.line("a prompt", |line| line.contains("say what is to be done"));
+    chat.press("go\r");
+    let line = chat.line("the run", |line| line.contains("run agent-"));
+    let id = line.split_whitespace().find(|word| word.starts_with("agent-")).unwrap().to_owned();
+    until("the tool to begin", || world.work().join("started").exists());
+    (chat, id)
+}
+
+/// The texts that were said to a run, in their order.
+fn said(world: &World, id: &str) -> Vec<String> {
+    let history = world.history(id);
+    let messages = history.iter().filter(|event| event["kind"] == "message" && event["type"] == "Say");
+    messages.map(|event| event["value"]["text"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Case INT-01: what is typed while a tool runs is shown as queued, and delivered once, whether one waits, stops the tool, or everything
+/// that hosts the run is killed.
+#[test]
+fn a_message_typed_while_a_tool_runs_waits_and_is_delivered_once() {
+    for how in ["waits", "stops", "kills"] {
+        let (world, model) = waiting_tool();
+        let (mut chat, id) = with_a_tool_at_work(&world);
+        chat.press("stop after this\r");
+        chat.line("the queue", |line| line.contains("queued: stop after this"));
+        match how {
+            "stops" => {
+                chat.press(ESC);
+                chat.line("the word for it", |line| line.contains("(stopped; "));
+            }
+            "kills" => {
+                world.kill(Role::Runtime);
+                let _killed = chat.finish();
+                chat = world.on_a_terminal("chat --continue");
+                chat.line("the queue", |line| line.contains("queued: stop after this"));
+                world.write("gate", "go on");
+            }
+            _ => world.write("gate", "go on"),
+        }
+        chat.line("the answer", |line| line.contains("heard: stop after this"));
+        chat.line("an idle agent", |line| line.contains("listens"));
+        assert_eq!(said(&world, &id), ["stop after this"], "{how}");
+        let heard = model
+            .conversations()
+            .iter()
+            .filter(|all| all.last().unwrap()["content"] == "stop after this")
+            .count();
+        assert_eq!(heard, 1, "{how}");
+    }
+}
+
+/// Queued messages come back, the newest first; one for after the turn is none the less queued, and never answers a question.
+#[test]
+fn queued_messages_are_taken_back_the_newest_first() {
+    let (world, _model) = waiting_tool();
+    let (mut chat, id) = with_a_tool_at_work(&world);
+    for (text, how) in [("one", ENTER), ("two", ENTER), ("three", ALT_ENTER)] {
+        chat.press(&format!("{text}{how}"));
+        chat.line("the queue", |line| line.contains(&format!("queued: {text}")));
+    }
+    chat.press(ALT_UP);
+    chat.line("the newest in the line", |line| line.contains("> three"));
+    chat.press(&format!(" and more{ENTER}"));
+    chat.line("the queue", |line| line.contains("queued: three and more"));
+    world.write("gate", "go on");
+    for text in ["one", "two", "three and more"] {
+        chat.line("an answer", |line| line.contains(&format!("heard: {text}")));
+    }
+    let history = world.history(&id);
+    assert_eq!(history.iter().filter(|event| event["kind"] == "withdrawn").count(), 1);
+    assert_eq!(said(&world, &id), ["one", "two", "three", "three and more"]);
+}
+
+/// Esc ends a turn at once: the model has not said its last word, and never does.
+#[test]
+fn esc_stops_a_model_in_the_middle_of_its_answer() {
+    let model = ModelServer::start(|body| match messages(body).last() {
+        Some(last) if last["content"] == "go" => {
+            let text = format!("a beginning\n{}", "and on ".repeat(20));
+            let mut pieces = speak::pieces(Protocol::Chat, "m", &[Part::Text(text)], Stop::End);
+            pieces.truncate(pieces.len() / 2);
+            Reply::Stream(pieces, Ending::Silence)
+        }
+        Some(_) | None => Reply::Text("heard you".to_owned()),
+    });
+    let world =
+        World::new().with_variable("OUTLAST_MODEL_URL", &model.url()).with_variable("OPENAI_API_KEY", KEY);
+    let mut chat = world.on_a_terminal("chat");
+    chat.line("a prompt", |line| line.contains("say what is to be done"));
+    chat.press("go\r");
+    chat.line("the beginning", |line| line.contains("a beginning"));
+    chat.press(ESC);
+    chat.line("the word for it", |line| line.contains("(stopped; "));
+    chat.line("an idle agent", |line| line.contains("listens"));
+    chat.press("are you there?\r");
+    chat.line("the answer", |line| line.contains("heard you"));
+}
+
+/// A model that repeats what it hears, in Markdown.
+fn echo() -> (World, ModelServer) {
+    let model = ModelServer::start(|body| {
+        Reply::Text(format!("# Heard\n\nThe **words** `{}`", last_text(body, "user")))
+    });
+    let world =
+        World::new().with_variable("OUTLAST_MODEL_URL", &model.url()).with_variable("OPENAI_API_KEY", KEY);
+    (world, model)
+}
+
+/// Whether a line is the finished one of the echo of words that begin like this: code in its style.
+fn echoed(line: &str, words: &str) -> bool {
+    line.contains(&format!("\u{1b}[36m{words}"))
+}
+
+/// Says something and waits until it was answered.
+fn exchange(chat: &mut Process, text: &str) {
+    chat.press(&format!("{text}\r"));
+    chat.line("the answer", |line| echoed(line, text));
+    chat.line("an idle agent", |line| line.contains("listens"));
+}
+
+/// Case INT-04: two terminals on one run show one history, in one order, without a second branch.
+#[test]
+fn two_terminals_on_one_run_share_one_history() {
+    let (world, model) = echo();
+    let mut one = world.on_a_terminal("chat");
+    one.line("a prompt", |line| line.contains("say what is to be done"));
+    exchange(&mut one, "hello");
+    let mut other = world.on_a_terminal("chat --continue");
+    other.line("an idle agent", |line| line.contains("listens"));
+    one.press("from the first\r");
+    other.press("from the second\r");
+    let mut orders = Vec::new();
+    for chat in [&mut one, &mut other] {
+        let mut order = Vec::new();
+        for _ in 0..2 {
+            let line = chat.line("an answer", |line| echoed(line, "from the "));
+            order.push(line.contains("second"));
+        }
+        orders.push(order);
+    }
+    assert_eq!(orders[0], orders[1]);
+    let mut heard = model.conversations().last().unwrap().clone();
+    heard.retain(|message| message["role"] == "user");
+    assert_eq!(heard.len(), 3, "{heard:?}");
+    let runs = world.json(&["runs", "--json"]);
+    assert_eq!(runs["items"].as_array().unwrap().len(), 1, "{runs}");
+}
+
+/// Runs are picked by typing and arrows; what was said is gone back to by Esc Esc; what was typed is there the next time.
+#[test]
+fn runs_and_earlier_messages_are_picked_and_lines_are_remembered() {
+    let (world, _model) = echo();
+    for words in ["the first of all", "another one"] {
+        let mut chat = world.on_a_terminal("chat");
+        chat.line("a prompt", |line| line.contains("say what is to be done"));
+        exchange(&mut chat, words);
+        chat.press("/quit\r");
+        assert_eq!(chat.finish().code, Some(0));
+    }
+    let mut chat = world.on_a_terminal("chat --resume");
+    chat.line("the list", |line| line.contains("go on with (2;"));
+    chat.line("the newer one", |line| line.contains("▸ agent-") && line.contains("another one"));
+    chat.press("first");
+    chat.line("the older one alone", |line| line.contains("▸ agent-") && line.contains("the first of all"));
+    chat.press(ENTER);
+    chat.line("its beginning", |line| line.contains("> the first of all"));
+    chat.line("an idle agent", |line| line.contains("listens"));
+    exchange(&mut chat, "said later");
+    chat.press(&format!("{ESC}{ESC}"));
+    chat.line("the list", |line| line.contains("go back to before (2;"));
+    chat.press(ENTER);
+    chat.line("the fork", |line| line.contains("run fork-"));
+    chat.line("what was said, to be said otherwise", |line| line.contains("> said later"));
+    // The kept lines, the newest that begins alike first.
+    chat.press("\u{3}ano\u{1b}[A");
+    chat.line("an earlier line", |line| line.contains("> another one"));
+    let file = world.work().parent().unwrap().join("home/.local/state/outlast/history");
+    let kept = std::fs::read_to_string(file).unwrap();
+    let expected = ["the first of all", "/quit", "another one", "/quit", "said later"];
+    let kept: Vec<Value> = kept.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(kept, expected);
+}
+
+/// Tab completes commands and files; text is styled as its lines are finished; a command of one's own is interrupted.
+#[test]
+fn tab_completes_text_is_styled_and_commands_of_ones_own_are_interrupted() {
+    let (world, _model) = echo();
+    world.write("a file of mine.txt", "x");
+    world.write("notes.txt", "words of the file\n");
+    let mut chat = world.on_a_terminal("chat");
+    chat.line("a prompt", |line| line.contains("say what is to be done"));
+    chat.press("/mod\t\r");
+    chat.line("the model", |line| line.contains("openai, with the key in OPENAI_API_KEY"));
+    chat.press("!echo on; read line; sleep 1000\r");
+    chat.line("its output", |line| line.ends_with("on"));
+    chat.press("\u{3}");
+    chat.line("its end", |line| line.contains("(the command ended by signal 2)"));
+    chat.press("@not\t@missing\r");
+    chat.line("why it is not sent", |line| line.contains("@missing: No such file"));
+    chat.line("the line again", |line| line.contains("> @notes.txt @missing"));
+    chat.press("\u{17}see\r");
+    chat.line("a heading", |line| line.contains("\u{1b}[1mHeard\u{1b}[0m"));
+    chat.line("the text", |line| line.contains("The \u{1b}[1mwords\u{1b}[0m"));
+    chat.line("the file", |line| line.contains("words of the file"));
+    assert_eq!(world.json(&["runs", "--json"])["items"].as_array().unwrap().len(), 1);
+}
+
+/// What may be changed before it is approved is changed in the person's editor, or in the line.
+#[test]
+fn what_a_question_shows_is_edited_before_it_is_approved() {
+    for editor in ["sed -i s/hello/changed/", ""] {
+        let world = World::with_flows().with_variable("VISUAL", editor);
+        let mut chat = world.on_a_terminal("chat flows/edited.flow");
+        chat.line("a prompt", |line| line.contains("say what is to be done"));
+        chat.press("hello\r");
+        chat.line("the ways to answer", |line| line.contains("e: change it first"));
+        chat.press("e\r");
+        if editor.is_empty() {
+            chat.line("the text in the line", |line| {
+                line.contains("/approve edit") && line.contains("hello")
+            });
+            chat.press("\u{17}changed\r");
+        }
+        chat.line("the result", |line| line.contains("the run has ended: changed"));
+        assert_eq!(chat.finish().code, Some(0));
+    }
 }

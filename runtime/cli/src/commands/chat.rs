@@ -54,8 +54,14 @@ use screen::{Screen, Tone};
 use talk::Talk;
 use terminal::Terminal;
 
+/// What `--help` says below the options.
+const AFTER_HELP: &str = "\
+In the conversation /help lists the commands and keys. Enter sends, and queues while the run works; @FILE puts a file behind a message; !COMMAND runs a \
+command of yours; Esc stops what goes on; y, n and a answer a question; Ctrl-D leaves, and the run stays.";
+
 /// Arguments of `chat`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
     /// The flow: FILE or FILE:Flow [default: the built-in agent]
     #[arg(value_name = "FILE[:Flow]")]

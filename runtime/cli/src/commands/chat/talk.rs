@@ -118,6 +118,15 @@ impl Talk {
             None => Voice::guessed(run.waiting_for.as_ref()),
         };
         self.run = Some(run);
+        if let Some(gone) =
+            self.known.profile.as_ref().map(|found| &found.directory).filter(|path| !path.is_dir())
+        {
+            let gone = gone.display();
+            let text = format!(
+                "{gone}, where this run works, is not there any more: nothing is run until it is again"
+            );
+            self.face.print(Tone::Loud, &text)?;
+        }
         self.catch_up().await
     }
 
