@@ -130,12 +130,7 @@ fn queued_messages_are_taken_back_the_newest_first() {
 #[test]
 fn esc_stops_a_model_in_the_middle_of_its_answer() {
     let model = ModelServer::start(|body| match messages(body).last() {
-        Some(last) if last["content"] == "go" => {
-            let text = format!("a beginning\n{}", "and on ".repeat(20));
-            let mut pieces = speak::pieces(Protocol::Chat, "m", &[Part::Text(text)], Stop::End);
-            pieces.truncate(pieces.len() / 2);
-            Reply::Stream(pieces, Ending::Silence)
-        }
+        Some(last) if last["content"] == "go" => Reply::Stream(beginning(), Ending::Silence),
         Some(_) | None => Reply::Text("heard you".to_owned()),
     });
     let world =
@@ -149,6 +144,32 @@ fn esc_stops_a_model_in_the_middle_of_its_answer() {
     chat.line("an idle agent", |line| line.contains("listens"));
     chat.press("are you there?\r");
     chat.line("the answer", |line| line.contains("heard you"));
+}
+
+/// An answer whose worker is killed in the middle of it is marked as interrupted, and the next attempt's follows.
+#[test]
+fn an_answer_that_is_cut_by_a_kill_is_marked_and_given_again() {
+    let model = ModelServer::giving([
+        Reply::Stream(beginning(), Ending::Silence),
+        Reply::Text("a whole answer".to_owned()),
+    ]);
+    let world =
+        World::new().with_variable("OUTLAST_MODEL_URL", &model.url()).with_variable("OPENAI_API_KEY", KEY);
+    let mut chat = world.on_a_terminal("chat");
+    chat.line("a prompt", |line| line.contains("say what is to be done"));
+    chat.press("go\r");
+    chat.line("the beginning", |line| line.contains("a beginning"));
+    world.kill(Role::Model);
+    chat.line("the mark", |line| line.contains("(interrupted)"));
+    chat.line("the answer", |line| line.contains("a whole answer"));
+}
+
+/// The first half of an answer.
+fn beginning() -> Vec<String> {
+    let text = format!("a beginning\n{}", "and on ".repeat(20));
+    let mut pieces = speak::pieces(Protocol::Chat, "m", &[Part::Text(text)], Stop::End);
+    pieces.truncate(pieces.len() / 2);
+    pieces
 }
 
 /// A model that repeats what it hears, in Markdown.

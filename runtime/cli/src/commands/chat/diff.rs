@@ -16,17 +16,12 @@ use crate::limits::DIFF_MS_MAX;
 pub(super) fn of_call(tool: &str, arguments: &Value, directory: &Path) -> Option<Vec<String>> {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);
     let path = text("path")?;
-    let now = now(&directory.join(path));
-    match tool {
-        "write" => {
-            let then = text("text")?;
-            let now = now?;
-            let note = if now.is_none() { "a new file" } else { "the whole file" };
-            Some(lines(&format!("{path}, {note}"), &now.unwrap_or_default(), then))
-        }
-        "edit" => {
+    match (tool, now(&directory.join(path))) {
+        ("write", Now::NoFile) => Some(lines(&format!("{path}, a new file"), "", text("text")?)),
+        ("write", Now::Text(now)) => Some(lines(&format!("{path}, the whole file"), &now, text("text")?)),
+        ("edit", now @ (Now::NoFile | Now::Text(_))) => {
             let (old, new) = (text("old")?, text("new")?);
-            let now = now?.unwrap_or_default();
+            let now = if let Now::Text(now) = now { now } else { String::new() };
             match now.matches(old).count() {
                 1 if !old.is_empty() => Some(lines(path, &now, &now.replacen(old, new, 1))),
                 count => {
@@ -36,17 +31,23 @@ pub(super) fn of_call(tool: &str, arguments: &Value, directory: &Path) -> Option
                 }
             }
         }
-        _ => None,
+        (_, Now::NoFile | Now::Text(_) | Now::NoText) => None,
     }
 }
 
-/// Returns the text of a file, none if there is no file; and none at all if it is no text.
-#[expect(clippy::option_option, reason = "no file and no text are different answers")]
-fn now(path: &Path) -> Option<Option<String>> {
+/// What is at a path now.
+enum Now {
+    NoFile,
+    Text(String),
+    /// Something that no difference can be made with.
+    NoText,
+}
+
+fn now(path: &Path) -> Now {
     match fs::metadata(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(None),
-        Ok(found) if found.is_file() => read_text(path).ok().map(Some),
-        Ok(_) | Err(_) => None,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Now::NoFile,
+        Ok(found) if found.is_file() => read_text(path).map_or(Now::NoText, Now::Text),
+        Ok(_) | Err(_) => Now::NoText,
     }
 }
 

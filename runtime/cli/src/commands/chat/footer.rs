@@ -17,7 +17,8 @@ impl Talk {
 
     /// Returns the status line.
     pub(super) fn status(&self) -> String {
-        let status = self.run.as_ref().map(|run| status(run, self.known.remarks.len()));
+        let said = self.known.remarks.len();
+        let status = self.run.as_ref().map(|run| status(run, said.saturating_sub(run.unread.len())));
         let command = self.command.as_ref().map(|_| "your command runs; Ctrl-C ends it".to_owned());
         [status, command].into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }

@@ -16,6 +16,8 @@ pub(super) struct Remark {
     /// Its event.
     pub(super) n: u64,
     pub(super) text: String,
+    /// The message's own id; empty: it began the run.
+    id: String,
 }
 
 /// What is known of a run.
@@ -51,8 +53,12 @@ impl Known {
             Some("message") => event.pointer("/value/text").and_then(Value::as_str),
             Some(_) | None => None,
         };
+        let id = event["id"].as_str().unwrap_or_default();
         if let (Some(text), Some(n)) = (text, event["n"].as_u64()) {
-            self.remarks.push(Remark { n, text: text.to_owned() });
+            self.remarks.push(Remark { n, text: text.to_owned(), id: id.to_owned() });
+        }
+        if event["kind"] == "withdrawn" {
+            self.remarks.retain(|remark| remark.id != id);
         }
         if event["config"].is_object() {
             self.config = event["config"].clone();
@@ -84,14 +90,17 @@ mod tests {
         let mut known = Known::default();
         for event in [
             json!({ "n": 1, "kind": "started", "input": { "max": 3, "task": "tidy" }, "config": { "deny": ["a"] } }),
-            json!({ "n": 4, "kind": "message", "type": "Say", "value": { "text": "more" } }),
+            json!({ "n": 4, "kind": "message", "id": "a", "type": "Say", "value": { "text": "more" } }),
+            json!({ "n": 5, "kind": "message", "id": "b", "type": "Say", "value": { "text": "not this" } }),
+            json!({ "n": 6, "kind": "withdrawn", "id": "b" }),
             json!({ "n": 5, "kind": "message", "type": "Stop", "value": {} }),
             json!({ "n": 6, "kind": "configured", "config": { "grants": ["b"] } }),
         ] {
             known.take(&event);
         }
-        let remark = |n, text: &str| Remark { n, text: text.to_owned() };
-        assert_eq!(known.remarks, [remark(1, "tidy"), remark(4, "more")]);
+        let remarks: Vec<(u64, &str)> =
+            known.remarks.iter().map(|said| (said.n, said.text.as_str())).collect();
+        assert_eq!(remarks, [(1, "tidy"), (4, "more")]);
         assert_eq!(known.config, json!({ "grants": ["b"] }));
     }
 }

@@ -161,13 +161,11 @@ impl Screen {
 
     fn scroll(&mut self, lines: &str) {
         if !in_foreground() {
-            match self.held.len() + lines.len() <= HELD_BYTES_MAX {
-                true => self.held.push_str(lines),
+            if self.held.len() + lines.len() > HELD_BYTES_MAX {
                 // The newest is what a person wants to see first; the run has everything.
-                false => {
-                    self.held = format!("(what was said in the background was too much to keep)\n{lines}")
-                }
+                self.held = "(what was said in the background was too much to keep)\n".to_owned();
             }
+            self.held.push_str(lines);
             return;
         }
         let text = self.erased() + lines;

@@ -77,7 +77,7 @@ const COMMANDS: [Command; 15] = [
         "[N]",
         Takes::Event,
         What::Fork,
-        "go on with a fork, after event N or where nothing is in hand",
+        "go on in a fork, after event N or where nothing is in hand",
     ),
     row("/tree", "", Takes::Nothing, What::Tree, "the run, what it was forked from, and its forks"),
     row("/model", "", Takes::Nothing, What::Model, "which model answers, and how to choose another one"),
@@ -100,14 +100,21 @@ const COMMANDS: [Command; 15] = [
 /// What else there is to do, below the commands.
 const KEYS: &str = "\
 Everything else is said to the run; a line that begins with a space always is.
-@FILE       puts the text of a file behind what you say; \\@ is a plain @
-!COMMAND    runs a command of yours here; the run does not see it
-y, n NOTE   answer a question; several: y ID, n ID NOTE; a: always; e: change it first
-Enter       sends; while the run works, it waits for its turn      Alt-Enter  sends, and never answers a question
-Ctrl-J, or \\ at the end: a new line      Tab: complete      Up: earlier lines that begin like this one
-Esc         stops what goes on            Esc Esc: go back to something you said, and fork
-Alt-Up      takes the newest waiting message back
-Ctrl-C      clears the line, or ends your command, or stops what goes on; twice: leaves      Ctrl-Z: to the background";
+@FILE           puts the text of a file behind what you say; \\@ is a plain @
+!COMMAND        runs a command of yours here; the run does not see it
+y, n NOTE       answer a question; of several: y ID, n ID NOTE
+a, e            yes, and always in this run; change it first
+Enter           sends; while the run works, what you say waits for its turn
+Alt-Enter       sends, and never answers a question
+Ctrl-J, or \\    at the end of a line: begins a new line
+Tab             completes commands, ids, and files after @
+Up, Down        earlier lines that begin like this one
+Alt-Up          takes the newest waiting message back
+Esc             stops what goes on
+Esc Esc         goes back to something you said, in a fork
+Ctrl-C          clears the line, or ends your command, or stops what goes on
+Ctrl-C Ctrl-C   leaves; the run stays
+Ctrl-Z          to the background; fg comes back";
 
 /// Returns the names of all commands.
 pub(super) fn words() -> impl Iterator<Item = &'static str> {
@@ -256,19 +263,13 @@ async fn compact(talk: &mut Talk, line: &str) -> Result<After, Failure> {
     if talk.run.is_none() {
         return no_run(talk, line);
     }
-    match talk.compact().await? {
-        Some(Taken::Yes) => {
-            talk.face.print(Tone::Aside, "(the flow was asked to shorten the conversation)")?
-        }
-        Some(Taken::No) => return Ok(After::Back(line.to_owned())),
-        None => {
-            let text = match &talk.known.machine {
-                Some(machine) => about::compacts(machine.root()),
-                None => "the flow of this run cannot be read".to_owned(),
-            };
-            talk.face.print(Tone::Plain, &text)?;
-        }
-    }
+    let text = match (talk.compact().await?, &talk.known.machine) {
+        (Some(Taken::Yes), _) => "(the flow was asked to shorten the conversation)".to_owned(),
+        (Some(Taken::No), _) => return Ok(After::Back(line.to_owned())),
+        (None, Some(machine)) => about::compacts(machine.root()),
+        (None, None) => "the flow of this run cannot be read".to_owned(),
+    };
+    talk.face.print(Tone::Plain, &text)?;
     Ok(After::Stay)
 }
 
@@ -295,6 +296,6 @@ mod tests {
         }
         assert_eq!(command_of("/exit").map(|command| command.what), Some(What::Quit));
         assert!(command_of("/hel").is_none());
-        assert!(help.lines().all(|line| line.chars().count() <= 120), "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 84), "{help}");
     }
 }

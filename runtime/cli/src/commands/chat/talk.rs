@@ -102,6 +102,8 @@ impl Talk {
         };
         let id = act::fresh_id(&chosen.flow.name.to_lowercase())?;
         let start = Start { id: Some(id), input, ..Start::default() };
+        // What is said on stderr on the way should not be said into the lower part.
+        self.face.clear();
         let started = start_chosen(&self.session, chosen, start).await?;
         self.follow(started.run).await
     }

@@ -175,3 +175,37 @@ fn restore_after_panics(before: Termios) {
 fn cannot(error: rustix::io::Errno) -> Failure {
     Failure::new(Exit::Failed, format!("cannot use the terminal: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    #[ignore = "started by the test below, on a terminal of its own"]
+    fn panics_in_the_middle_of_a_conversation() {
+        let terminal = Terminal::open().unwrap();
+        // A process that aborts drops nothing; only the hook is left then.
+        std::mem::forget(terminal);
+        panic!("on purpose");
+    }
+
+    #[test]
+    fn a_panic_gives_the_terminal_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let this = std::env::current_exe().unwrap();
+        let test = "commands::chat::terminal::tests::panics_in_the_middle_of_a_conversation";
+        let panics = format!("{} --exact {test} --ignored --nocapture", this.display());
+        let line = format!("stty -g > before; {panics}; stty -g > after");
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--command", &line, "/dev/null"]).current_dir(dir.path());
+        let shown = String::from_utf8(script.output().unwrap().stdout).unwrap();
+        assert!(
+            shown.contains(PASTE_ON) && shown.contains(PASTE_OFF) && shown.contains("on purpose"),
+            "{shown}"
+        );
+        let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+        assert_eq!(read("after"), read("before"));
+    }
+}
