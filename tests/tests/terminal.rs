@@ -140,6 +140,7 @@ fn esc_stops_a_model_in_the_middle_of_its_answer() {
     chat.press("go\r");
     chat.line("the beginning", |line| line.contains("a beginning"));
     chat.press(ESC);
+    chat.line("the mark", |line| line.contains("(interrupted)"));
     chat.line("the word for it", |line| line.contains("(stopped; "));
     chat.line("an idle agent", |line| line.contains("listens"));
     chat.press("are you there?\r");

@@ -26,6 +26,7 @@ mod said;
 mod screen;
 mod shell;
 mod slash;
+mod speech;
 mod talk;
 mod terminal;
 mod transcript;

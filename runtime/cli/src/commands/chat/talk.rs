@@ -14,6 +14,7 @@ use super::known::Known;
 use super::questions::{Extent, lines};
 use super::screen::{Line, Tone};
 use super::shell::Running;
+use super::speech::Speech;
 use super::transcript;
 use super::voice::Voice;
 use crate::commands::act;
@@ -23,14 +24,6 @@ use crate::flow_file::Chosen;
 use crate::limits::{EVENTS_PAGE, TRANSCRIPT_LINES};
 use crate::show;
 use crate::tail::Tail;
-
-/// Text of the attempt that is being shown as it comes.
-#[derive(Debug, Default)]
-struct Speech {
-    op: String,
-    attempt: u64,
-    text: String,
-}
 
 /// A conversation.
 #[derive(Debug)]
@@ -47,9 +40,7 @@ pub(super) struct Talk {
     pub(super) command: Option<Running>,
     /// The last event that was shown.
     seen: u64,
-    speech: Option<Speech>,
-    /// What was shown as it came and is not to be shown again.
-    said: String,
+    speech: Speech,
     /// Questions that were shown.
     asked: Vec<String>,
 }
@@ -68,8 +59,7 @@ impl Talk {
             tail: None,
             command: None,
             seen: 0,
-            speech: None,
-            said: String::new(),
+            speech: Speech::default(),
             asked: Vec::new(),
         }
     }
@@ -112,7 +102,8 @@ impl Talk {
     pub(super) async fn follow(&mut self, run: RunView) -> Result<(), Failure> {
         self.face.print(Tone::Aside, &format!("run {} of {}", run.id, run.flow))?;
         self.tail = Some(Tail::start(&self.session, &run.id, None));
-        (self.seen, self.speech) = (0, None);
+        (self.seen, self.speech) = (0, Speech::default());
+        self.face.end_text();
         self.asked.clear();
         self.known = Known::of(&self.session, &run, &self.chosen).await;
         self.voice = match &self.known.machine {
@@ -136,7 +127,7 @@ impl Talk {
     pub(super) async fn frame(&mut self, frame: &Frame) -> Result<(), Failure> {
         match frame.event {
             FrameKind::Partial => {
-                self.partial(&frame.data);
+                self.speech.piece(&mut self.face, &frame.data);
                 Ok(())
             }
             FrameKind::Emit
@@ -150,25 +141,6 @@ impl Talk {
                 let news = event.is_none_or(|n| n > self.seen);
                 if news { self.catch_up().await } else { Ok(()) }
             }
-        }
-    }
-
-    fn partial(&mut self, data: &Value) {
-        let (op, attempt) =
-            (data["op"].as_str().unwrap_or_default(), data["attempt"].as_u64().unwrap_or_default());
-        let Some(text) = data["text"].as_str() else {
-            // The attempt whose text is on the screen was lost, and another one begins.
-            if self.speech.as_ref().is_some_and(|speech| speech.op == op) {
-                self.face.write(" (interrupted)\n");
-                self.speech = None;
-            }
-            return;
-        };
-        let speech =
-            self.speech.get_or_insert_with(|| Speech { op: op.to_owned(), attempt, text: String::new() });
-        // One at a time: two voices in one line would be none.
-        if speech.op == op && speech.attempt == attempt && self.face.write(text) {
-            speech.text.push_str(text);
         }
     }
 
@@ -198,25 +170,20 @@ impl Talk {
         self.face.print_lines(&lines)?;
         let view = self.session.call(async |client| client.run(&run).await).await?;
         self.ask(&view)?;
+        let all_seen = self.seen >= view.events;
         self.run = Some(view);
+        // Who only listens says nothing any more: a turn that was stopped leaves no other trace of its last word.
+        if all_seen && self.listens() {
+            self.speech.interrupt(&mut self.face);
+        }
         Ok(())
     }
 
     /// Returns what an event adds to what is on the screen.
     fn lines_of(&mut self, event: &Value) -> Vec<Line> {
-        if self.speech.as_ref().is_some_and(|speech| Some(speech.op.as_str()) == event["op"].as_str()) {
-            self.said = self.speech.take().map(|speech| speech.text).unwrap_or_default();
-            // The last pieces of a text may come with its result only.
-            if let Some(rest) = transcript::rest(&event["value"], &self.said)
-                && self.face.write(rest)
-            {
-                self.said.push_str(rest);
-            }
-            self.face.end_text();
-        }
+        self.speech.event(&mut self.face, event);
         let mut lines = transcript::lines(event);
-        let shown = |text: &str| !text.trim().is_empty() && self.said.contains(text.trim());
-        lines.retain(|(tone, text)| *tone != Tone::Said || !shown(text));
+        lines.retain(|(tone, text)| *tone != Tone::Said || !self.speech.was_shown(text));
         lines
     }
 

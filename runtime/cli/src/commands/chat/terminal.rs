@@ -31,9 +31,9 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    /// Whether both ends of the conversation are a terminal.
+    /// Whether both ends of the conversation are a terminal, and one that this process has to itself while it is in the foreground.
     pub(super) fn is_there() -> bool {
-        rustix::termios::isatty(stdin().as_fd()) && rustix::termios::isatty(stdout().as_fd())
+        tcgetpgrp(stdin().as_fd()).is_ok() && rustix::termios::isatty(stdout().as_fd())
     }
 
     /// Makes the terminal raw.

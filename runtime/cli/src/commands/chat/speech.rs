@@ -1,0 +1,94 @@
+//! The text of an attempt, shown as it comes.
+//!
+//! Invariant: one text at a time, so that no two voices are in one line; a text that did not become a result is marked as interrupted,
+//! and nothing more is shown of it.
+
+use serde_json::Value;
+
+use super::face::Face;
+use super::transcript;
+
+/// How a text that did not become a result ends.
+const INTERRUPTED: &str = " (interrupted)";
+
+/// What is being said.
+#[derive(Debug, Default)]
+pub(super) struct Speech {
+    /// The attempt whose text is on the screen.
+    now: Option<Attempt>,
+    /// Its text.
+    text: String,
+    /// The last one that is over: pieces of it may still come.
+    over: Option<Attempt>,
+    /// What was shown as it came, and is not to be shown again.
+    said: String,
+}
+
+/// An attempt of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Attempt {
+    op: String,
+    number: u64,
+}
+
+impl Speech {
+    /// Shows a piece of an attempt's text.
+    pub(super) fn piece(&mut self, face: &mut Face, data: &Value) {
+        let op = data["op"].as_str().unwrap_or_default().to_owned();
+        let attempt = Attempt { op, number: data["attempt"].as_u64().unwrap_or_default() };
+        let Some(text) = data["text"].as_str() else {
+            // Another attempt begins.
+            if self.is_of(&attempt.op) {
+                self.interrupt(face);
+            }
+            return;
+        };
+        if self.over.as_ref() == Some(&attempt) {
+            return;
+        }
+        if *self.now.get_or_insert_with(|| attempt.clone()) == attempt && face.write(text) {
+            self.text.push_str(text);
+        }
+    }
+
+    /// Takes in an event: the end of an attempt ends its text.
+    pub(super) fn event(&mut self, face: &mut Face, event: &Value) {
+        if !event["op"].as_str().is_some_and(|op| self.is_of(op)) {
+            return;
+        }
+        match event["kind"].as_str() {
+            Some("done") => {
+                self.said = std::mem::take(&mut self.text);
+                // The last pieces of a text may come with its result only.
+                if let Some(rest) = transcript::rest(&event["value"], &self.said)
+                    && face.write(rest)
+                {
+                    self.said.push_str(rest);
+                }
+                face.end_text();
+                self.over = self.now.take();
+            }
+            Some("failed" | "lost") => self.interrupt(face),
+            Some(_) | None => {}
+        }
+    }
+
+    /// Ends a text that will not become a result, if there is one.
+    pub(super) fn interrupt(&mut self, face: &mut Face) {
+        if let Some(attempt) = self.now.take() {
+            face.write(INTERRUPTED);
+            face.end_text();
+            self.text.clear();
+            self.over = Some(attempt);
+        }
+    }
+
+    /// Whether a text was shown as it came.
+    pub(super) fn was_shown(&self, text: &str) -> bool {
+        !text.trim().is_empty() && self.said.contains(text.trim())
+    }
+
+    fn is_of(&self, op: &str) -> bool {
+        self.now.as_ref().is_some_and(|attempt| attempt.op == op)
+    }
+}
