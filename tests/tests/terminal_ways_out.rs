@@ -1,6 +1,7 @@
 //! Every way out of `chat` leaves the terminal as it was, to its shell: ends, signals, stops; and every way back works.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use outlast_tests::model_server::{KEY, ModelServer, Reply};
 use outlast_tests::process::{Process, until};
 use outlast_tests::terminal::{CONTROL_C, CONTROL_Z, signal, terminal_of};
 use outlast_tests::world::{Role, World};
@@ -106,6 +107,35 @@ fn a_stopped_conversation_goes_on_where_it_was() {
         shell.line("the question", |line| line.contains("? Run shell?"));
         shell.line("the ways to answer", |line| line.contains("y: yes"));
     }
+}
+
+/// Case INT-02: a conversation that is stopped while it streams, and one that is idle, go on as well.
+#[test]
+fn a_stop_in_the_middle_of_an_answer_loses_nothing_of_it() {
+    let model = ModelServer::giving([
+        Reply::Text(format!("a beginning\n{}the end", "and on\n".repeat(500))),
+        Reply::Text("heard you".to_owned()),
+    ]);
+    let world =
+        World::new().with_variable("OUTLAST_MODEL_URL", &model.url()).with_variable("OPENAI_API_KEY", KEY);
+    let mut shell = world.shell();
+    shell.press("outlast chat\r");
+    shell.line("a prompt", |line| line.contains("say what is to be done"));
+    shell.press("go\r");
+    shell.line("the beginning", |line| line.contains("a beginning"));
+    let pid = world.talker();
+    let raw = set_now(pid);
+    shell.press(CONTROL_Z);
+    stopped(pid);
+    shell.press("fg\r");
+    shell.line("the end", |line| line.ends_with("the end"));
+    shell.line("an idle agent", |line| line.contains("listens"));
+    shell.press(CONTROL_Z);
+    stopped(pid);
+    shell.press("fg\r");
+    until("the terminal to be raw", || set_now(pid) == raw);
+    shell.press("still there?\r");
+    shell.line("the answer", |line| line.contains("heard you"));
 }
 
 /// Case INT-02: in the background it goes on without touching the terminal, and `fg` shows what came meanwhile.

@@ -7,10 +7,11 @@ use outlast_protocol::requests::{Accepted, Answer, Send, Withdraw};
 use outlast_protocol::{ApiError, Code};
 use outlast_runtime::client::ClientError;
 use outlast_runtime::host::SessionError;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::screen::Tone;
 use super::talk::Talk;
+use super::transcript;
 use crate::commands::act;
 use crate::failure::{Exit, Failure};
 
@@ -84,7 +85,7 @@ impl Talk {
     pub(super) async fn take_back(&mut self) -> Result<Option<String>, Failure> {
         let Some(run) = &self.run else { return Ok(None) };
         let Some(message) = run.unread.last() else { return Ok(None) };
-        let text = message.pointer("/value/text").and_then(Value::as_str).map(str::to_owned);
+        let text = transcript::said(&message["value"]).map(str::to_owned);
         let id = message["id"].as_str().unwrap_or_default().to_owned();
         let (run, withdraw) = (run.id.clone(), Withdraw { id });
         match self.session.call(async |client| client.withdraw(&run, &withdraw).await).await {

@@ -6,6 +6,7 @@ use outlast_protocol::run::{RunView, WaitingFor};
 use serde_json::Value;
 
 use super::talk::Talk;
+use super::transcript;
 use crate::limits::QUEUE_ROWS_MAX;
 use crate::show;
 
@@ -35,7 +36,7 @@ impl Talk {
 }
 
 fn queue(unread: &[Value]) -> Vec<String> {
-    let text = |message: &Value| match message.pointer("/value/text").and_then(Value::as_str) {
+    let text = |message: &Value| match transcript::said(&message["value"]) {
         Some(text) => format!("queued: {}", text.split_whitespace().collect::<Vec<_>>().join(" ")),
         None => format!("queued: ({})", message["type"].as_str().unwrap_or_default()),
     };

@@ -8,6 +8,7 @@ use outlast_protocol::run::RunView;
 use outlast_runtime::host::Session;
 use serde_json::Value;
 
+use super::transcript;
 use crate::flow_file::Chosen;
 
 /// Something that a person said to a run.
@@ -50,7 +51,7 @@ impl Known {
             Some("started") => {
                 event["input"].as_object().and_then(|input| input.values().find_map(Value::as_str))
             }
-            Some("message") => event.pointer("/value/text").and_then(Value::as_str),
+            Some("message") => transcript::said(&event["value"]),
             Some(_) | None => None,
         };
         let id = event["id"].as_str().unwrap_or_default();

@@ -48,8 +48,17 @@ fn started(input: &Value) -> Vec<Line> {
     }
 }
 
+/// Returns what a person said with a message: its text, or its one field if that is text.
+pub(super) fn said(value: &Value) -> Option<&str> {
+    let text = value.get("text").and_then(Value::as_str);
+    text.or_else(|| {
+        let mut fields = value.as_object()?.values();
+        fields.next().filter(|_| fields.next().is_none())?.as_str()
+    })
+}
+
 fn message(name: &str, value: &Value) -> String {
-    match value.get("text").and_then(Value::as_str) {
+    match said(value) {
         Some(text) => text.to_owned(),
         None if value.as_object().is_none_or(serde_json::Map::is_empty) => format!("({name})"),
         None => format!("({name}) {}", show::short(value)),
@@ -128,6 +137,11 @@ mod tests {
             (json!({ "kind": "started", "input": { "task": "tidy" } }), vec!["> tidy"]),
             (json!({ "kind": "started", "input": {} }), vec![]),
             (json!({ "kind": "message", "type": "Say", "value": { "text": "more" } }), vec!["> more"]),
+            (json!({ "kind": "message", "type": "Tell", "value": { "words": "more" } }), vec!["> more"]),
+            (
+                json!({ "kind": "message", "type": "Set", "value": { "a": "b", "c": 1 } }),
+                vec!["> (Set) {\"a\":\"b\",\"c\":1}"],
+            ),
             (json!({ "kind": "message", "type": "Stop", "value": {} }), vec!["> (Stop)"]),
             (
                 json!({ "kind": "done", "activity": "model", "value": reply }),
