@@ -96,7 +96,7 @@ async fn requests_that_do_not_fit_get_typed_errors() {
         ("unknown field in nothing", post("/v1/runs/a/cancel", JSON, br#"{"a": 1}"#), 422, "invalid"),
         ("too large", post("/v1/runs", JSON, &vec![b' '; 1024 * 1024 + 1]), 413, "too_large"),
         ("no such path", get("/v2", local), 404, "not_found"),
-        ("no such method", get("/v1/runs/a/cancel", local), 404, "not_found"),
+        ("no such method", get("/v1/runs/a/cancel", local), 405, "method_not_allowed"),
         ("id with a slash", get("/v1/runs/a%2Fb", local), 422, "invalid"),
         ("id that climbs", get("/v1/runs/..%2f..%2fx", local), 422, "invalid"),
         ("id of dots", get("/v1/runs/..", local), 422, "invalid"),

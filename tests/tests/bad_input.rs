@@ -383,7 +383,7 @@ fn http_requests_that_do_not_fit_are_refused_with_the_reason() {
     fault(&api.get("/v1/runs?cursor=odd"), 400, "invalid_cursor", &["odd"]);
     fault(&api.get("/v1/runs/nope/result?wait=soon"), 422, "invalid", &["soon", "30s"]);
     fault(&api.get("/v2"), 404, "not_found", &["/v2"]);
-    fault(&api.send("DELETE", "/v1/runs/nope", &[], ""), 404, "not_found", &["DELETE"]);
+    fault(&api.send("DELETE", "/v1/runs/nope", &[], ""), 405, "method_not_allowed", &["DELETE"]);
     let deploy = json!({"files": [{"name": "bad.flow", "text": "edition 1\nflow {"}]});
     let answer = api.post("/v1/flows", &deploy);
     fault(&answer, 422, "invalid", &["diagnostics"]);

@@ -300,3 +300,15 @@ fn a_flow_gets_values_of_its_own_types() {
         no_faults(&model, protocol.provider());
     }
 }
+
+/// A key that is nowhere is named where somebody sees it: the run itself only waits.
+#[test]
+fn a_key_that_is_not_set_is_named_at_the_start() {
+    let world = World::with_examples()
+        .with_variable("OUTLAST_MODEL_URL", "http://127.0.0.1:1/v1")
+        .with_variable("OUTLAST_MODEL", "m")
+        .with_variable("OUTLAST_MODEL_KEY_ENV", "NO_SUCH_KEY");
+    let end = world.run(&["run", "--task", "go", "--timeout", "100ms"]);
+    assert_eq!(end.code, Some(124), "{end:?}");
+    assert!(end.stderr.contains("NO_SUCH_KEY, which holds the model's key, is not set here"), "{end:?}");
+}

@@ -84,3 +84,52 @@ fn broken_words_to_a_run_change_nothing() {
     let question: Value = world.questions("r", 1)[0].clone();
     assert_eq!(question["text"], "Do it?");
 }
+
+/// What is asked for in the wrong way is told apart from what is not there.
+#[test]
+fn a_wrong_method_is_told_what_there_is() {
+    let world = World::with_flows();
+    let (_server, api) = world.serve(&["--no-workers", "flows/approved_once.flow"]);
+    for (method, path, status) in [
+        ("PATCH", "/v1/runs", 405),
+        ("DELETE", "/v1/runs/r", 405),
+        ("TRACE", "/health/live", 405),
+        ("GET", "/v1/nothing", 404),
+        ("PATCH", "/v1/nothing", 404),
+    ] {
+        let answer = api.send(method, path, &[], "");
+        assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
+        let code = answer.json()["error"]["code"].clone();
+        assert_eq!(code, if status == 405 { "method_not_allowed" } else { "not_found" });
+        assert_eq!(answer.headers.contains_key("allow"), status == 405, "{answer:?}");
+    }
+    assert_eq!(api.send("PATCH", "/v1/runs", &[], "").headers["allow"], "POST, GET");
+    // What has nothing to say needs no body, and so no type of one; another type is refused.
+    world.begin("ApprovedOnce", "r", &json!({"name": "a"}));
+    assert_eq!(api.send("POST", "/v1/runs/r/cancel", &[("content-type", "text/plain")], "").status, 422);
+    assert_eq!(api.send("POST", "/v1/runs/r/cancel", &[], "{}").status, 422);
+    assert_eq!(api.send("POST", "/v1/runs/r/cancel", &[], "").status, 202);
+}
+
+/// A body of which nothing is a request of JSON-RPC is a fault of HTTP's, too.
+#[test]
+fn a_body_that_is_no_request_is_400_and_a_request_with_faults_is_200() {
+    let world = World::with_flows();
+    let _server = world.host(&["--no-workers"]);
+    for (body, status, code) in [
+        ("nonsense", 400, json!(-32_700)),
+        ("\0", 400, json!(-32_700)),
+        ("[]", 400, json!(-32_600)),
+        ("7", 400, json!(-32_600)),
+        (r#"{"jsonrpc": "2.0", "id": 1, "method": "nothing"}"#, 200, json!(-32_601)),
+        (r#"{"jsonrpc": "2.0", "id": 1, "method": "runs.get"}"#, 200, json!(-32_602)),
+    ] {
+        let answer = post(&world, "/v1/rpc", JSON, body.as_bytes());
+        assert_eq!(
+            (answer.status, &answer.body["error"]["code"]),
+            (status, &code),
+            "{body}: {}",
+            answer.body
+        );
+    }
+}

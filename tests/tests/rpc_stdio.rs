@@ -236,3 +236,28 @@ fn the_same_methods_are_there_over_http() {
     let plain = api.send("POST", "/v1/rpc", &[("content-type", "text/plain")], "{}");
     assert_eq!(plain.status, 422);
 }
+
+#[test]
+fn schedules_are_methods_too() {
+    let world = World::with_flows();
+    let mut rpc = start(&world);
+    let put = json!({"name": "nightly", "flow": "Graded", "input": {"name": "a"}, "cron": ["30 2 * * *"]});
+    let kept = call(&mut rpc, 1, "schedules.put", &put);
+    assert_eq!(kept["result"]["kept"], "created", "{kept}");
+    let listed = call(&mut rpc, 2, "schedules.list", &json!({}));
+    assert_eq!(listed["result"]["items"][0]["name"], "nightly", "{listed}");
+    let name = json!({"name": "nightly"});
+    assert_eq!(call(&mut rpc, 3, "schedules.pause", &name)["result"]["paused"], true);
+    assert_eq!(call(&mut rpc, 4, "schedules.resume", &name)["result"]["paused"], false);
+    let run = call(&mut rpc, 5, "schedules.run_now", &name)["result"]["id"].clone();
+    assert!(run.as_str().unwrap().starts_with("nightly~"), "{run}");
+    assert_eq!(call(&mut rpc, 6, "runs.get", &json!({"run": run}))["result"]["flow"], "Graded");
+    assert_eq!(call(&mut rpc, 7, "schedules.remove", &name)["result"], json!({}));
+    let gone = call(&mut rpc, 8, "schedules.get", &name);
+    assert_eq!(gone["error"]["data"]["code"], "not_found", "{gone}");
+    let nameless = call(&mut rpc, 9, "schedules.get", &json!({}));
+    assert_eq!(nameless["error"]["message"], "the parameter `name` is missing");
+    let faulty =
+        call(&mut rpc, 10, "schedules.put", &json!({"name": "x", "flow": "Graded", "cron": ["never"]}));
+    assert_eq!(faulty["error"]["code"], -32_602, "{faulty}");
+}

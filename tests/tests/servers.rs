@@ -200,3 +200,38 @@ fn a_command_ends_with_its_result_and_leaves_no_server() {
         pids.lines().all(|pid| !std::path::Path::new("/proc").join(pid).exists())
     });
 }
+
+/// Case BAT-07: without a server that is required nothing is begun; without another one the run begins, and is told.
+#[test]
+fn a_required_server_that_is_away_is_named_before_anything_begins() {
+    let world = world();
+    let away = |required: bool| {
+        configure(
+            &world,
+            &json!({"s": {"command": "no-such-program", "required": required}, "t": {"command": "nor-this-one"}}),
+        );
+    };
+    let input = json!({"tool_name": "s__echo", "args": {"text": "hello"}}).to_string();
+    away(true);
+    let refused = world.run(&["run", FLOW, "--id", "r", "--input", &input]);
+    assert_eq!(refused.code, Some(75), "{refused:?}");
+    assert!(
+        refused.stderr.contains("cannot run no-such-program; nothing was started, because s is required"),
+        "{refused:?}"
+    );
+    assert_eq!(world.run(&["show", "r"]).code, Some(2), "there is no run");
+    world.write("in.jsonl", &format!("{input}\n"));
+    let refused = world.run(&["batch", FLOW, "--inputs", "in.jsonl", "--out", "out.jsonl"]);
+    assert_eq!(refused.code, Some(75), "{refused:?}");
+    away(false);
+    let _waits = world.start(&["run", FLOW, "--id", "r", "--input", &input]);
+    until("the run to say what it waits for", || {
+        world.run(&["show", "r"]).stdout.contains("cannot run no-such-program")
+    });
+    // What has begun goes on, required or not.
+    away(true);
+    assert_eq!(
+        world.run(&["run", FLOW, "--id", "r", "--input", &input, "--timeout", "100ms"]).code,
+        Some(124)
+    );
+}

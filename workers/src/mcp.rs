@@ -24,7 +24,7 @@ pub use catalogue::{Catalogue, Change};
 pub use config::{Config, ServerConfig};
 
 pub(crate) use call::{Asked, End};
-pub(crate) use names::server_of;
+pub use names::server_of;
 
 use crate::sdk::TaskContext;
 use catalogue::Offered;

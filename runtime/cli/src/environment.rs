@@ -54,6 +54,10 @@ pub(crate) fn announce(profile: &Profile) {
         let why = format!("no model endpoint set ({})", model::SETTINGS);
         crate::out::say(&format!("{why}: using the scripted model of {script_name}"));
     }
+    if let Some(missing) = profile.model.key_env().filter(|name| std::env::var_os(name).is_none()) {
+        let why = format!("{missing}, which holds the model's key, is not set here");
+        crate::out::say(&format!("{why}: no model answers unless who hosts the runs has it"));
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod input;
 mod limits;
 mod open;
 mod out;
+mod servers;
 mod show;
 mod signals;
 mod tail;

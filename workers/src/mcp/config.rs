@@ -3,7 +3,7 @@
 //! Leaves starting servers to their keeper. Invariant: a mistake in one server's entry costs that server and names what is wrong;
 //! values of variables are put in here and shown nowhere, so errors go through [`ServerConfig::shown`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ pub(crate) const FILE: &str = ".mcp.json";
 pub struct Config {
     /// Without a value: it is disabled.
     servers: BTreeMap<String, Result<Option<ServerConfig>, String>>,
+    /// Those without which no run of their tools is to begin.
+    required: BTreeSet<String>,
 }
 
 /// One server.
@@ -128,11 +130,16 @@ impl Config {
 
     fn parse(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Config, String> {
         let file: FileJson = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let servers = file.servers.into_iter().map(|(name, entry)| {
+        let mut config = Config::default();
+        for (name, entry) in file.servers {
+            // Also of an entry with a mistake: then it cannot be used.
+            if entry["required"] == true {
+                config.required.insert(name.clone());
+            }
             let server = server(&name, entry, variable);
-            (name, server)
-        });
-        Ok(Config { servers: servers.collect() })
+            config.servers.insert(name, server);
+        }
+        Ok(config)
     }
 
     /// The names of all servers, those that are disabled or have a wrong entry too.
@@ -144,6 +151,12 @@ impl Config {
     #[must_use]
     pub fn is_disabled(&self, name: &str) -> bool {
         matches!(self.servers.get(name), Some(Ok(None)))
+    }
+
+    /// Whether no run that uses its tools is to begin without it.
+    #[must_use]
+    pub fn is_required(&self, name: &str) -> bool {
+        self.required.contains(name) && !self.is_disabled(name)
     }
 
     /// One server.

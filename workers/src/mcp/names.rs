@@ -11,7 +11,8 @@ pub(crate) const SEPARATOR: &str = "__";
 const DIGITS: usize = 8;
 
 /// The server whose tool has this name; none if no server has.
-pub(crate) fn server_of(tool: &str) -> Option<&str> {
+#[must_use]
+pub fn server_of(tool: &str) -> Option<&str> {
     tool.split_once(SEPARATOR).map(|(server, _)| server).filter(|server| !server.is_empty())
 }
 

@@ -127,6 +127,7 @@ async fn work_through(
     let signals = Signals::new()?;
     // Checked before anything is opened: a wrong flow or file leaves no trace.
     let chosen = Named::new(Some(&arguments.flow)).choose()?;
+    servers::demand(&chosen.flow.machine).await?;
     let (reader, bytes) = inputs(&arguments.inputs)?;
     let (earlier, results) = results(arguments)?;
     tally.add_earlier(&earlier);

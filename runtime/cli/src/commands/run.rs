@@ -18,7 +18,7 @@ use super::{Context, act};
 use crate::failure::{Exit, Failure};
 use crate::flow_file::{Chosen, Named};
 use crate::open::{self, Workers};
-use crate::{environment, input, out, show};
+use crate::{environment, input, out, servers, show};
 
 pub(crate) use policy::OnAsk;
 
@@ -117,6 +117,10 @@ async fn start(
         Some(id) => id.clone(),
         None => act::fresh_id(&chosen.flow.name.to_lowercase())?,
     };
+    // A run that is there goes on whatever servers do, and shows its result.
+    if arguments.id.is_none() || session.call(async |client| client.run(&id).await).await.is_err() {
+        servers::demand(&chosen.flow.machine).await?;
+    }
     let permissions = (arguments.on_ask == OnAsk::Approve)
         .then(|| Permissions { allow: arguments.allow.clone(), ..Permissions::default() });
     let start = Start { id: Some(id), input: given, permissions, ..Start::default() };
