@@ -215,10 +215,9 @@ fn a_required_server_that_is_away_is_named_before_anything_begins() {
     away(true);
     let refused = world.run(&["run", FLOW, "--id", "r", "--input", &input]);
     assert_eq!(refused.code, Some(75), "{refused:?}");
-    assert!(
-        refused.stderr.contains("cannot run no-such-program; nothing was started, because s is required"),
-        "{refused:?}"
-    );
+    for words in ["cannot run no-such-program", "nothing was started, because s is required"] {
+        assert!(refused.stderr.contains(words), "{refused:?}");
+    }
     assert_eq!(world.run(&["show", "r"]).code, Some(2), "there is no run");
     world.write("in.jsonl", &format!("{input}\n"));
     let refused = world.run(&["batch", FLOW, "--inputs", "in.jsonl", "--out", "out.jsonl"]);
