@@ -50,6 +50,8 @@ fn broken_bodies_are_refused_and_the_next_request_works() {
     assert_eq!(answer.status, 404);
     assert!(answer.body.to_string().len() < 2_000, "a long name is quoted at length");
     assert_eq!(post(&world, "/v1/runs", "content-type: text/plain", good.as_bytes()).status, 422);
+    let empty = world.post("/v1/flows", &json!({"files": [{"name": "a.flow", "text": "// soon"}]}));
+    assert_eq!(empty.body["error"]["message"], "there is no flow in these files", "{empty:?}");
     assert_eq!(world.get("/v1/runs")["items"], json!([]), "nothing was stored");
     let crlf = good.replace(' ', "\r\n");
     assert_eq!(post(&world, "/v1/runs", JSON, crlf.as_bytes()).status, 201, "line ends are white space");

@@ -57,7 +57,11 @@ impl Engine {
             .await
             .map_err(|e| ApiError::new(Code::Internal, format!("the flows could not be checked: {e}")))?;
         let Checked { flows: checked, files, diagnostics, tests: _ } = checked;
-        if diagnostics.iter().any(Diagnostic::is_error) || checked.is_empty() {
+        if checked.is_empty() && !diagnostics.iter().any(Diagnostic::is_error) {
+            let error = ApiError::new(Code::Invalid, "there is no flow in these files").at("files");
+            return Err(error.hint("declare one: flow NAME() -> TYPE { … }").into());
+        }
+        if diagnostics.iter().any(Diagnostic::is_error) {
             let mut sources = Sources::default();
             for file in files {
                 sources.add(file.name, file.text);
