@@ -124,16 +124,16 @@ impl Session {
         Session { options, client, hosting: Arc::new(Mutex::new(hosting)), hosted, brought: Mutex::default() }
     }
 
-    /// Hosts the directory, also on these listeners; does not attach. An owner that does not answer may be one that was killed and
+    /// Hosts the directory; does not attach. An owner that does not answer may be one that was killed and
     /// is not quite gone, so it is waited for.
     ///
     /// # Errors
     /// [`OpenError`].
-    pub async fn host(options: Options, mut listeners: Vec<Listener>) -> Result<Session, OpenError> {
+    pub async fn host(options: Options) -> Result<Session, OpenError> {
         let client = Client::new(Address::Unix(socket(&options.directory)), None);
         let end = Instant::now() + Duration::from_millis(ATTACH_MS_MAX);
         let hosting = loop {
-            match Hosting::open(&options, &mut listeners).await {
+            match Hosting::open(&options).await {
                 Ok(hosting) => break hosting,
                 Err(OpenError::Store(StoreError::Locked { .. }))
                     if client.status().await.is_err() && Instant::now() < end =>
@@ -144,6 +144,13 @@ impl Session {
             }
         };
         Ok(Session::with(options, client, Some(hosting)))
+    }
+
+    /// Can be reached on these listeners too, from now on, if it hosts. Who has flows to deploy does that before.
+    pub async fn listen(&self, listeners: Vec<Listener>) {
+        if let Some(hosting) = self.hosting.lock().await.as_mut() {
+            hosting.listen(listeners);
+        }
     }
 
     /// Returns the client of the directory's runtime. After [`ClientError::Unreachable`], [`Session::reopen`] and go on.
@@ -327,7 +334,7 @@ fn own_pid() -> u64 {
 async fn host_or_attach(options: &Options, client: &Client) -> Result<Host, OpenError> {
     let end = Instant::now() + Duration::from_millis(ATTACH_MS_MAX);
     loop {
-        let owner = match Hosting::open(options, &mut Vec::new()).await {
+        let owner = match Hosting::open(options).await {
             Ok(hosting) => return Ok(Host::Here(Box::new(hosting))),
             Err(OpenError::Store(StoreError::Locked { pid, .. })) => pid,
             Err(error) => return Err(error),

@@ -28,6 +28,9 @@ pub const CONNECTIONS_MAX: usize = 1_024;
 /// Milliseconds that a client has for sending the head of a request.
 pub const HEAD_MS_MAX: u64 = 30_000;
 
+/// A body that says it has more bytes than this is refused before it is read.
+pub const BODY_BYTES_ABSURD: u64 = 1 << 30;
+
 /// Milliseconds that a client has for sending the body of a request: 70 MiB over a slow line, and no more.
 pub const BODY_MS_MAX: u64 = 120_000;
 
@@ -173,6 +176,12 @@ pub const DUE_PAGE: usize = 1_000;
 
 /// Frames that a watcher may lag behind before it has to resume from the store.
 pub const WATCH_FRAMES: usize = 1_024;
+
+/// Bytes that a watcher may lag behind before it has to resume from the store.
+pub const WATCH_BYTES_MAX: u32 = 1 << 20;
+
+/// Frames of the past that are folded ahead of their watcher.
+pub const PAST_FRAMES: usize = 16;
 
 /// Bytes of partial output that are kept for one operation; the whole comes with its result.
 pub const PARTIAL_BYTES_MAX: usize = 1 << 20;

@@ -113,6 +113,21 @@ fn a_wrong_method_is_told_what_there_is() {
     assert_eq!(api.send("POST", "/v1/runs/r/cancel", &[], "").status, 202);
 }
 
+/// A body that says that it is too large is not waited for.
+#[test]
+fn a_length_that_is_too_large_is_refused_at_once() {
+    let world = World::with_flows();
+    let _server = world.host(&["--no-workers"]);
+    let mut stream = std::os::unix::net::UnixStream::connect(world.socket()).unwrap();
+    let head = format!(
+        "POST /v1/runs HTTP/1.1\r\nhost: localhost\r\n{JSON}\r\ncontent-length: 99999999999\r\n\r\n{{"
+    );
+    std::io::Write::write_all(&mut stream, head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stream), &mut answer).unwrap();
+    assert!(answer.contains(" 413 "), "{answer}");
+}
+
 /// A body of which nothing is a request of JSON-RPC is a fault of HTTP's, too.
 #[test]
 fn a_body_that_is_no_request_is_400_and_a_request_with_faults_is_200() {

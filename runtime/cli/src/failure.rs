@@ -149,10 +149,10 @@ impl From<ApiError> for Failure {
             | Code::NotFound
             | Code::MethodNotAllowed
             | Code::Conflict
-            | Code::TooLarge => Exit::Usage,
-            Code::Overloaded | Code::NotReady | Code::DiskFull | Code::Unauthorized | Code::Forbidden => {
-                Exit::Unavailable
-            }
+            | Code::TooLarge
+            | Code::Unauthorized
+            | Code::Forbidden => Exit::Usage,
+            Code::Overloaded | Code::NotReady | Code::DiskFull => Exit::Unavailable,
             Code::RunEnded
             | Code::NotListening
             | Code::AlreadyDecided

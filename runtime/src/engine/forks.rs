@@ -146,13 +146,22 @@ fn newest_fit(ctx: &Context, run: &RunId, newest: Seq) -> Result<Seq, ApiError> 
     if fits(&fold.state) {
         return Ok(newest);
     }
-    let mut found = None;
+    let (mut found, mut begun) = (None, None);
     each_after(ctx, run, (Seq(0), newest), &mut |told| {
         if fits(told.state) {
-            found = Some(told.event.n);
+            (found, begun) = (Some(told.event.n), None);
+        } else if begun_by(told.event).is_some() {
+            begun = Some(told.event.n);
         }
         true
     })?;
+    // Who forks a run that is over should know what is done once more.
+    if let (Some(found), Some(begun), true) = (found, begun, fold.state.outcome().is_some()) {
+        let message =
+            format!("run {run} has ended, and a fork would do again what it began at event {begun}");
+        let hint = format!("name the event, {found} if that is meant");
+        return Err(ApiError::new(Code::Invalid, message).of_run(run).at("at").hint(hint));
+    }
     found.ok_or_else(|| {
         let message = format!("at every event of run {run} a `once` operation is open");
         let hint = "name the event; what was begun since is in doubt in the fork, and not run";

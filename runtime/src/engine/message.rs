@@ -18,6 +18,7 @@ use super::shard::{MigrateRun, Migration};
 use super::token::Claim;
 use super::transfer::BringRun;
 use super::waiting::Motion;
+use super::watchers::Waiting;
 
 /// Where an answer goes.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, ApiError>>;
@@ -178,7 +179,7 @@ pub(crate) struct Subscription {
     /// Partial output so far of what is in hand.
     pub(crate) partials: Vec<Frame>,
     /// What comes.
-    pub(crate) frames: mpsc::Receiver<Frame>,
+    pub(crate) frames: mpsc::Receiver<Waiting>,
     /// Whether the run has ended: nothing will come.
     pub(crate) ended: bool,
 }

@@ -15,6 +15,7 @@ use super::core::Core;
 use super::frames::Place;
 use super::history::each_after;
 use super::message::{Message, Subscription};
+use super::watchers::Waiting;
 use crate::limits;
 
 /// A run that is followed.
@@ -29,7 +30,7 @@ pub struct Watch {
     first: Option<Frame>,
     /// Partial output so far; comes after the past.
     partials: VecDeque<Frame>,
-    coming: mpsc::Receiver<Frame>,
+    coming: mpsc::Receiver<Waiting>,
     ended: bool,
 }
 
@@ -62,7 +63,7 @@ impl Watch {
 
     fn follow(core: Arc<Core>, run: RunId, last: Place, subscription: Subscription) -> Watch {
         let Subscription { after, partials, frames, .. } = subscription;
-        let (sender, past) = mpsc::channel(limits::WATCH_FRAMES);
+        let (sender, past) = mpsc::channel(limits::PAST_FRAMES);
         let (from, of) = (Arc::clone(&core), run.clone());
         tokio::task::spawn_blocking(move || {
             if let Err(error) = past_of(&from, &of, last, after, &sender) {
@@ -110,7 +111,7 @@ impl Watch {
                 return Some(frame);
             }
             match self.coming.recv().await {
-                Some(frame) => {
+                Some(Waiting { frame, .. }) => {
                     if let Some(frame) = self.give(frame) {
                         return Some(frame);
                     }

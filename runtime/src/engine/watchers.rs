@@ -1,14 +1,15 @@
 //! Who follows the runs of a shard, and the partial output of what is in hand.
 //!
 //! Leaves replaying the past to `watch`. Invariant: a watcher gets every frame after its place, in order, or its channel is closed; a
-//! slow one never holds up a run. Partial output is kept in memory only: a scratch file would be written here.
+//! slow one never holds up a run, and what waits for one is bounded in frames and in bytes. Partial output is kept in memory only: a scratch file would be written here.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use outlast_kernel::ids::{Attempt, OpId, RunId, Seq};
 use outlast_protocol::run::{Frame, FrameKind};
 use serde_json::json;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use super::message::Partial;
 use crate::limits;
@@ -21,9 +22,33 @@ pub(crate) struct Watchers {
 
 #[derive(Default)]
 struct Watched {
-    frames: Vec<mpsc::Sender<Frame>>,
+    frames: Vec<Watcher>,
     changed: Option<watch::Sender<u64>>,
     partials: BTreeMap<OpId, Output>,
+}
+
+/// A frame on its way to a watcher.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    /// The frame.
+    pub(crate) frame: Frame,
+    /// What it takes of the room that the watcher has, until it is given.
+    _room: OwnedSemaphorePermit,
+}
+
+/// Who follows a run.
+struct Watcher {
+    sender: mpsc::Sender<Waiting>,
+    room: Arc<Semaphore>,
+}
+
+impl Watcher {
+    /// Sends a frame of so many bytes; tells whether there was room. What is larger than all room goes alone.
+    fn send(&self, frame: &Frame, bytes: usize) -> bool {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(limits::WATCH_BYTES_MAX);
+        let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(bytes) else { return false };
+        self.sender.try_send(Waiting { frame: frame.clone(), _room: room }).is_ok()
+    }
 }
 
 /// The output of an attempt so far.
@@ -36,10 +61,11 @@ struct Output {
 
 impl Watchers {
     /// Adds a watcher. Returns its channel and the partial output so far.
-    pub(crate) fn subscribe(&mut self, run: &RunId) -> (mpsc::Receiver<Frame>, Vec<Frame>) {
+    pub(crate) fn subscribe(&mut self, run: &RunId) -> (mpsc::Receiver<Waiting>, Vec<Frame>) {
         let watched = self.runs.entry(run.clone()).or_default();
         let (sender, receiver) = mpsc::channel(limits::WATCH_FRAMES);
-        watched.frames.push(sender);
+        let room = Arc::new(Semaphore::new(limits::WATCH_BYTES_MAX as usize));
+        watched.frames.push(Watcher { sender, room });
         let partials = watched.partials.iter().filter_map(|(op, output)| {
             Some(frame(run, *op, output.attempt?, json!({ "offset": 0, "text": output.text })))
         });
@@ -64,8 +90,13 @@ impl Watchers {
     /// Sends frames.
     pub(crate) fn send(&mut self, run: &RunId, frames: &[Frame]) {
         let Some(watched) = self.runs.get_mut(run) else { return };
-        // A watcher that is gone, or too slow and has to resume, is dropped with its channel.
-        watched.frames.retain(|sender| frames.iter().all(|frame| sender.try_send(frame.clone()).is_ok()));
+        if !watched.frames.is_empty() {
+            let sizes: Vec<usize> = frames.iter().map(|frame| frame.data.to_string().len()).collect();
+            // A watcher that is gone, or too slow and has to resume, is dropped with its channel.
+            watched
+                .frames
+                .retain(|watcher| frames.iter().zip(&sizes).all(|(f, bytes)| watcher.send(f, *bytes)));
+        }
         if frames.iter().any(|frame| frame.event == FrameKind::Ended) {
             watched.frames.clear();
         }
@@ -109,7 +140,7 @@ impl Watchers {
     fn tidy(&mut self, run: &RunId) {
         let idle = self.runs.get_mut(run).is_some_and(|watched| {
             watched.changed.take_if(|changed| changed.receiver_count() == 0);
-            watched.frames.retain(|sender| !sender.is_closed());
+            watched.frames.retain(|watcher| !watcher.sender.is_closed());
             watched.frames.is_empty() && watched.changed.is_none() && watched.partials.is_empty()
         });
         if idle {
@@ -171,5 +202,24 @@ mod tests {
         }
         assert_eq!(got, limits::WATCH_FRAMES);
         assert!(slow.is_closed() && watchers.runs.is_empty());
+    }
+
+    #[test]
+    fn what_waits_for_a_watcher_is_bounded_in_bytes() {
+        let run = RunId::new("r").unwrap();
+        let mut watchers = Watchers::default();
+        let (mut slow, _) = watchers.subscribe(&run);
+        let (mut quick, _) = watchers.subscribe(&run);
+        let half = "x".repeat(limits::WATCH_BYTES_MAX as usize / 2);
+        let shown = Frame { id: Some("r/1.0".into()), event: FrameKind::Emit, data: json!(half) };
+        for _ in 0..3 {
+            watchers.send(&run, std::slice::from_ref(&shown));
+            quick.try_recv().unwrap();
+        }
+        assert!(slow.try_recv().is_ok() && slow.try_recv().is_err(), "a half and its quotes fit once");
+        assert!(slow.is_closed() && !quick.is_closed());
+        let large = Frame { data: json!(half.repeat(3)), ..shown };
+        watchers.send(&run, std::slice::from_ref(&large));
+        assert_eq!(quick.try_recv().unwrap().frame, large, "what is larger than all room goes alone");
     }
 }

@@ -25,10 +25,9 @@ pub(super) struct Hosting {
 }
 
 impl Hosting {
-    /// Opens everything. The listeners are taken only if the store could be opened.
-    pub(super) async fn open(options: &Options, listeners: &mut Vec<Listener>) -> Result<Hosting, OpenError> {
+    /// Opens everything, reachable through the directory's socket.
+    pub(super) async fn open(options: &Options) -> Result<Hosting, OpenError> {
         let (store, opened) = open_store(&options.directory).await?;
-        let mut listeners = std::mem::take(listeners);
         let store = Arc::new(store);
         let engine = Engine::open(Arc::<FjallStore>::clone(&store), options_of(&options.directory)).await?;
         let profile = match &options.profile {
@@ -41,7 +40,6 @@ impl Hosting {
         let path = socket(&options.directory);
         let unix =
             Listener::unix(&path).map_err(|source| OpenError::Socket { path: path.clone(), source })?;
-        listeners.push(unix);
         let served = Served {
             engine: engine.clone(),
             store: Arc::<FjallStore>::clone(&store),
@@ -50,13 +48,18 @@ impl Hosting {
             access_log: options.access_log.clone(),
             scripted: matches!(&options.profile, Some(Profile { model: Model::Scripted { .. }, .. })),
         };
-        let server = Server::start(served, listeners);
+        let server = Server::start(served, vec![unix]);
         let supervisor = options.program.clone();
         let supervisor =
             supervisor.map(|program| Supervisor::start(engine.clone(), setup(&options.directory, program)));
         let mut tasks = JoinSet::new();
         tasks.spawn(flush(store));
         Ok(Hosting { engine, server, supervisor, tasks })
+    }
+
+    /// Can be reached on these, too.
+    pub(super) fn listen(&mut self, listeners: Vec<Listener>) {
+        self.server.listen(listeners);
     }
 
     pub(super) fn engine(&self) -> Engine {

@@ -6,6 +6,7 @@ use std::task::Poll;
 use outlast_protocol::ApiError;
 
 use super::*;
+use crate::http::Admission;
 
 async fn session(directory: &Path) -> Session {
     let options =
@@ -50,4 +51,26 @@ async fn a_host_that_says_that_it_stops_is_followed_by_one_who_attached() {
     });
     assert_eq!(answer.await.unwrap()["pid"], std::process::id());
     assert!(attached.is_host());
+}
+
+#[tokio::test]
+async fn who_comes_before_a_host_listens_finds_what_it_deployed_by_then() {
+    let dir = tempfile::tempdir().unwrap();
+    let listener =
+        Listener::tcp(([127, 0, 0, 1], 0).into(), Admission { token: None, stored: false }).await.unwrap();
+    let address = listener.address().unwrap().to_string();
+    let host = session(dir.path()).await;
+    let early = Client::new(Address::Http(address), None);
+    let mut flows = pin!(early.flows());
+    assert!(poll_once(flows.as_mut()).await.is_pending());
+    let file = outlast_protocol::requests::FileText {
+        name: "a.flow".into(),
+        text: "edition 1\nflow A() -> int { start S state S { choose if 1 > 0 -> end 1 else -> end 0 } }"
+            .into(),
+    };
+    let request = outlast_protocol::requests::Deploy { files: vec![file], profile: None };
+    host.call(async |client| client.deploy(&request).await).await.unwrap();
+    host.listen(vec![listener]).await;
+    assert_eq!(flows.await.unwrap().items[0].name, "A");
+    host.close().await;
 }

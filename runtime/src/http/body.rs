@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Bytes, HttpBody as _};
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -10,7 +10,7 @@ use outlast_protocol::{ApiError, Code};
 use serde::de::DeserializeOwned;
 
 use super::fault::Fault;
-use crate::limits::{BODY_MS_MAX, REQUEST_BYTES_MAX};
+use crate::limits::{BODY_BYTES_ABSURD, BODY_MS_MAX, REQUEST_BYTES_MAX};
 
 /// Reads the body of a driver's or client's request.
 pub(super) async fn json<T: DeserializeOwned>(request: Request) -> Result<T, Fault> {
@@ -20,7 +20,7 @@ pub(super) async fn json<T: DeserializeOwned>(request: Request) -> Result<T, Fau
 /// Reads a body of at most `bytes_max`.
 pub(super) async fn json_up_to<T: DeserializeOwned>(request: Request, bytes_max: usize) -> Result<T, Fault> {
     demand_json(request.headers())?;
-    let bytes = collect(request.into_body(), bytes_max).await?;
+    let bytes = collect(request, bytes_max).await?;
     demand_object(&bytes)?;
     serde_json::from_slice(&bytes).map_err(|error| Fault::invalid(format!("the body does not fit: {error}")))
 }
@@ -40,12 +40,12 @@ pub(super) async fn nothing(request: Request) -> Result<(), Fault> {
     #[serde(deny_unknown_fields)]
     struct Nothing {}
 
-    let (head, body) = request.into_parts();
-    let bytes = collect(body, REQUEST_BYTES_MAX).await?;
-    if bytes.is_empty() && !head.headers.contains_key(header::CONTENT_TYPE) {
-        return Ok(());
+    let typed = request.headers().contains_key(header::CONTENT_TYPE);
+    let is_json = demand_json(request.headers());
+    let bytes = collect(request, REQUEST_BYTES_MAX).await?;
+    if typed || !bytes.is_empty() {
+        is_json?;
     }
-    demand_json(&head.headers)?;
     if bytes.is_empty() {
         return Ok(());
     }
@@ -67,17 +67,21 @@ fn demand_json(headers: &HeaderMap) -> Result<(), Fault> {
 /// Reads a JSON body that is looked into elsewhere.
 pub(super) async fn bytes(request: Request) -> Result<Bytes, Fault> {
     demand_json(request.headers())?;
-    collect(request.into_body(), REQUEST_BYTES_MAX).await
+    collect(request, REQUEST_BYTES_MAX).await
 }
 
-async fn collect(body: Body, bytes_max: usize) -> Result<Bytes, Fault> {
+async fn collect(request: Request, bytes_max: usize) -> Result<Bytes, Fault> {
+    let too_large =
+        || Err(ApiError::new(Code::TooLarge, format!("the body is over {bytes_max} bytes")).into());
+    let body = request.into_body();
+    // What nobody would send to its end is not waited for; a sender of less hears why more surely when it was read.
+    if body.size_hint().lower() > BODY_BYTES_ABSURD {
+        return too_large();
+    }
     let read = Limited::new(body, bytes_max).collect();
     match tokio::time::timeout(Duration::from_millis(BODY_MS_MAX), read).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
-            let message = format!("the body is over {bytes_max} bytes");
-            Err(ApiError::new(Code::TooLarge, message).into())
-        }
+        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => too_large(),
         Ok(Err(error)) => Err(Fault::invalid(format!("the body cannot be read: {error}"))),
         Err(_) => Err(Fault::invalid(format!("the body did not arrive within {BODY_MS_MAX} ms"))),
     }

@@ -135,9 +135,16 @@ impl std::fmt::Display for Peer {
     }
 }
 
+impl std::fmt::Debug for Served {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Served").field("opened", &self.opened).finish_non_exhaustive()
+    }
+}
+
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
+    served: Served,
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
 }
@@ -146,13 +153,17 @@ impl Server {
     /// Serves an engine on some listeners.
     #[must_use]
     pub fn start(served: Served, listeners: Vec<Listener>) -> Server {
-        let (stop, stopped) = watch::channel(false);
-        let mut tasks = JoinSet::new();
+        let mut server = Server { served, stop: watch::Sender::new(false), tasks: JoinSet::new() };
+        server.listen(listeners);
+        server
+    }
+
+    /// Takes connections of more listeners.
+    pub fn listen(&mut self, listeners: Vec<Listener>) {
         for Listener { socket, access } in listeners {
-            let app = Arc::new(App { served: served.clone(), access, streams: Mutex::default() });
-            tasks.spawn(accept(socket, app, stopped.clone()));
+            let app = Arc::new(App { served: self.served.clone(), access, streams: Mutex::default() });
+            self.tasks.spawn(accept(socket, app, self.stop.subscribe()));
         }
-        Server { stop, tasks }
     }
 
     /// Takes no more connections, lets open requests end for a moment, and closes the rest.

@@ -164,8 +164,11 @@ async fn without_an_event_a_fork_begins_at_the_newest_without_an_open_once_opera
     let (view, _) = fork(&world, "a", None, "b").await.unwrap();
     assert_eq!(view.parent, Some(json!({ "run": "a", "at": 1 })));
     assert_eq!(worker.done(&task, json!("paid")).await, Accepted);
-    // A run that has ended is forked where it still went on.
-    let (view, _) = fork(&world, "a", None, "c").await.unwrap();
+    // A run that has ended is forked where it still went on; what would be done once more must be meant.
+    let unmeant = fork(&world, "a", None, "c").await.unwrap_err();
+    assert!(unmeant.message.contains("would do again what it began at event 3"), "{unmeant:?}");
+    assert_eq!(unmeant.hint.as_deref(), Some("name the event, 1 if that is meant"));
+    let (view, _) = fork(&world, "a", Some(1), "c").await.unwrap();
     assert_eq!(view.parent, Some(json!({ "run": "a", "at": 1 })));
     let ended = fork(&world, "a", Some(4), "d").await.unwrap_err();
     assert_eq!(ended.code, Code::Invalid);

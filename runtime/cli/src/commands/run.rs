@@ -232,7 +232,8 @@ async fn at_once(session: &Arc<Session>, run: &str, output: Output) -> Result<Ex
         (None, waiting) => {
             if output == Output::Text {
                 let why = waiting.as_ref().map(|waiting| show::waiting_for(run, waiting)).unwrap_or_default();
-                out::say(&format!("run {run} has no result yet: {} {why}", found.status));
+                let stands = if why.is_empty() { found.status } else { why };
+                out::say(&format!("run {run} has no result yet: {stands}"));
             }
             Ok(Exit::Waiting)
         }

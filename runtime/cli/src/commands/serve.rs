@@ -63,7 +63,7 @@ pub(crate) async fn serve(context: Context<'_>, arguments: &Arguments) -> Result
     }
     let workers = if arguments.no_workers { Workers::None } else { Workers::Started };
     let options = open::options(context.data, workers, Some(profile))?;
-    let session = Session::host(Options { access_log: fresh.log.clone(), ..options }, listeners).await?;
+    let session = Session::host(Options { access_log: fresh.log.clone(), ..options }).await?;
     for file in &files {
         // Each file brings its own script, if the model is scripted.
         let profile = environment::profile(&file.script())?;
@@ -74,6 +74,8 @@ pub(crate) async fn serve(context: Context<'_>, arguments: &Arguments) -> Result
         let names: Vec<&str> = flows.iter().map(|flow| flow.name.as_str()).collect();
         out::say(&format!("deployed {} of {}", names.join(", "), file.name));
     }
+    // Whoever comes now finds the flows of these files, not those of before.
+    session.listen(listeners).await;
     if arguments.tokens {
         let tokens = session.call(async |client| client.tokens().await).await?;
         if tokens.items.iter().all(|token| token.status != "active") {

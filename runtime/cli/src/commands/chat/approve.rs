@@ -102,9 +102,12 @@ pub(super) fn text_of(question: &QuestionView) -> String {
     }
 }
 
+/// How a line begins that changes what a question shows.
+pub(super) const EDITING: &str = "/approve edit ";
+
 /// Returns the command that approves what a person made of what a question shows.
 pub(super) fn command_with(question: &str, text: &str) -> String {
-    format!("/approve edit {question} {text}")
+    format!("{EDITING}{question} {text}")
 }
 
 #[cfg(test)]

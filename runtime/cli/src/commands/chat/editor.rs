@@ -105,10 +105,9 @@ impl Editor {
     }
 
     fn insert(&mut self, text: impl Iterator<Item = char>) {
-        for c in text {
-            self.text.insert(self.at, c);
-            self.at += 1;
-        }
+        let length = self.text.len();
+        self.text.splice(self.at..self.at, text);
+        self.at += self.text.len() - length;
     }
 
     /// Whether a backslash at the end says that the text goes on; then a new line takes its place.
@@ -162,20 +161,23 @@ impl Editor {
 
     /// Returns the part of the line around the cursor that fits into some columns, and the cursor's column in it.
     pub(super) fn window(&self, columns: usize) -> (String, usize) {
-        let shown: Vec<char> = self.text.iter().map(|c| visible(*c)).collect();
-        let mut from = 0;
-        while from < self.at && width_of(shown[from..self.at].iter().copied()) >= columns {
-            from += 1;
+        let shown = |at: usize| visible(self.text[at]);
+        let width = |at: usize| width_of(std::iter::once(shown(at)));
+        // From the cursor to the left, as far as there is room: the rest of a long line costs nothing.
+        let (mut from, mut before) = (self.at, 0);
+        while from > 0 && before + width(from - 1) < columns {
+            from -= 1;
+            before += width(from);
         }
-        let (mut window, mut width) = (String::new(), 0);
-        for c in &shown[from..] {
-            width += width_of(std::iter::once(*c));
-            if width > columns {
+        let (mut window, mut taken) = (String::new(), 0);
+        for at in from..self.text.len() {
+            taken += width(at);
+            if taken > columns {
                 break;
             }
-            window.push(*c);
+            window.push(shown(at));
         }
-        (window, width_of(shown[from..self.at].iter().copied()))
+        (window, before)
     }
 }
 

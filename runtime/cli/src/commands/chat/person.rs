@@ -166,6 +166,8 @@ impl Person {
             Key::Control('z') => self.suspend(talk).await?,
             Key::Control('l') => talk.face.print(Tone::Plain, "\n")?,
             Key::Control('c') => return self.interrupt(talk).await,
+            // What was to be changed stays as it is.
+            Key::Escape if self.editor.text().starts_with(approve::EDITING) => self.editor.clear(),
             Key::Escape => {
                 let again = self.again(Key::Escape);
                 if again && self.editor.is_empty() {

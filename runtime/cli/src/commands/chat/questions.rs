@@ -103,7 +103,8 @@ pub(super) enum Word {
 impl Word {
     /// Reads a word; none if it decides nothing.
     pub(super) fn of(text: &str) -> Option<Word> {
-        WORDS.iter().find(|(short, long, _)| text == *short || text == *long).map(|(_, _, word)| *word)
+        let is = |known: &str| text.eq_ignore_ascii_case(known);
+        WORDS.iter().find(|(short, long, _)| is(short) || is(long)).map(|(_, _, word)| *word)
     }
 }
 
@@ -279,6 +280,9 @@ mod tests {
         let open = [question("3.0", json!({ "name": "shell", "args": { "command": "ls" } }), None)];
         for (line, expected) in [
             ("y", "3.0 | approve"),
+            ("Y", "3.0 | approve"),
+            ("YES", "3.0 | approve"),
+            ("No", "3.0 | reject"),
             ("yes", "3.0 | approve"),
             ("y 3.0", "3.0 | approve"),
             ("a", "3.0 | approve | shell(ls)"),
