@@ -15,6 +15,9 @@ pub(crate) const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Events asked for at once.
 pub(crate) const EVENTS_PAGE: usize = 500;
 
+/// How often a conversation looks for what happened while it showed what happened, before it shows the rest later.
+pub(crate) const CATCH_UPS_MAX: usize = 3;
+
 /// Characters of a run's id: longer text names no run, and is not repeated as if it did.
 pub(crate) const RUN_CHARS_MAX: usize = 128;
 

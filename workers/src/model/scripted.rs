@@ -168,12 +168,12 @@ impl Provider for Scripted {
     async fn complete(&self, request: &Request, task: &TaskContext) -> Result<Completion, ModelError> {
         task.progress(&format!("[scripted: {}]\n", self.name));
         let (rule, completion) = self.reply(request, task.attempt())?;
-        let mut shown = completion.text();
-        for call in completion.calls() {
-            shown.push_str(&format!("\n> {} {}", call.name, call.args));
-        }
         let pieces = rule.pieces.unwrap_or(SCRIPT_PIECES).max(1);
-        let chars: Vec<char> = shown.chars().collect();
+        // As of a real model, only text is shown as it comes, not calls.
+        let chars: Vec<char> = completion.text().chars().collect();
+        if chars.is_empty() {
+            tokio::time::sleep(Duration::from_millis(rule.delay_ms)).await;
+        }
         for piece in chars.chunks(chars.len().div_ceil(pieces as usize).max(1)) {
             if rule.delay_ms > 0 {
                 tokio::time::sleep(Duration::from_millis(rule.delay_ms) / pieces).await;

@@ -21,7 +21,7 @@ use crate::commands::act;
 use crate::commands::run::start_chosen;
 use crate::failure::{Exit, Failure};
 use crate::flow_file::Chosen;
-use crate::limits::{EVENTS_PAGE, TRANSCRIPT_LINES};
+use crate::limits::{CATCH_UPS_MAX, EVENTS_PAGE, TRANSCRIPT_LINES};
 use crate::show;
 use crate::tail::Tail;
 
@@ -147,12 +147,31 @@ impl Talk {
     /// Shows the events that were not shown yet, and where the run stands.
     pub(super) async fn catch_up(&mut self) -> Result<(), Failure> {
         let Some(run) = self.run.as_ref().map(|run| run.id.clone()) else { return Ok(()) };
+        let mut view = self.show_events(&run).await?;
+        // What it asks stands below what led to it: the events that came meanwhile go first.
+        for _ in 0..CATCH_UPS_MAX {
+            if self.seen >= view.events {
+                break;
+            }
+            view = self.show_events(&run).await?;
+        }
+        self.ask(&view)?;
+        let all_seen = self.seen >= view.events;
+        self.run = Some(view);
+        // Who only listens says nothing any more: a turn that was stopped leaves no other trace of its last word.
+        if all_seen && self.listens() {
+            self.speech.interrupt(&mut self.face);
+        }
+        Ok(())
+    }
+
+    /// Shows the events that were not shown yet; returns where the run stands after them, or a little later.
+    async fn show_events(&mut self, run: &str) -> Result<RunView, Failure> {
         let first = self.seen == 0;
         let mut lines = Vec::new();
         loop {
             let after = self.seen;
-            let page =
-                self.session.call(async |client| client.events(&run, after, EVENTS_PAGE).await).await?;
+            let page = self.session.call(async |client| client.events(run, after, EVENTS_PAGE).await).await?;
             for event in &page.items {
                 self.seen = self.seen.max(event["n"].as_u64().unwrap_or_default());
                 self.known.take(event);
@@ -168,15 +187,7 @@ impl Talk {
             lines.drain(..left_out);
         }
         self.face.print_lines(&lines)?;
-        let view = self.session.call(async |client| client.run(&run).await).await?;
-        self.ask(&view)?;
-        let all_seen = self.seen >= view.events;
-        self.run = Some(view);
-        // Who only listens says nothing any more: a turn that was stopped leaves no other trace of its last word.
-        if all_seen && self.listens() {
-            self.speech.interrupt(&mut self.face);
-        }
-        Ok(())
+        Ok(self.session.call(async |client| client.run(run).await).await?)
     }
 
     /// Returns what an event adds to what is on the screen.
