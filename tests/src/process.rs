@@ -96,7 +96,7 @@ impl Process {
     ///
     /// # Panics
     /// If the process ends or the patience is over before.
-    pub fn line(&mut self, what: &str, fits: impl Fn(&str) -> bool) -> String {
+    pub fn line(&mut self, what: &str, mut fits: impl FnMut(&str) -> bool) -> String {
         let end = Instant::now() + PATIENCE;
         let mut seen = String::new();
         loop {
