@@ -182,21 +182,21 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    #[ignore = "started by the test below, on a terminal of its own"]
-    fn panics_in_the_middle_of_a_conversation() {
-        let terminal = Terminal::open().unwrap();
-        // A process that aborts drops nothing; only the hook is left then.
-        std::mem::forget(terminal);
-        panic!("on purpose");
-    }
+    /// Set in the process that is to panic.
+    const PANICS: &str = "OUTLAST_TEST_PANICS";
 
     #[test]
     fn a_panic_gives_the_terminal_back() {
+        // This test runs itself once more, on a terminal of its own.
+        if std::env::var_os(PANICS).is_some() {
+            // A process that aborts drops nothing; only the hook is left then.
+            std::mem::forget(Terminal::open().unwrap());
+            panic!("on purpose");
+        }
         let dir = tempfile::tempdir().unwrap();
         let this = std::env::current_exe().unwrap();
-        let test = "commands::chat::terminal::tests::panics_in_the_middle_of_a_conversation";
-        let panics = format!("{} --exact {test} --ignored --nocapture", this.display());
+        let test = "commands::chat::terminal::tests::a_panic_gives_the_terminal_back";
+        let panics = format!("{PANICS}=1 {} --exact {test} --nocapture", this.display());
         let line = format!("stty -g > before; {panics}; stty -g > after");
         let mut script = Command::new("script");
         script.args(["--quiet", "--command", &line, "/dev/null"]).current_dir(dir.path());
