@@ -135,6 +135,17 @@ fn queued_messages_are_taken_back_the_newest_first() {
     assert_eq!(said(&world, &id), ["one", "two", "three", "three and more"]);
 }
 
+/// A talk in which a model's answer has begun to come.
+fn with_an_answer_begun(model: &ModelServer) -> (World, Process) {
+    let world =
+        World::new().with_variable("OUTLAST_MODEL_URL", &model.url()).with_variable("OPENAI_API_KEY", KEY);
+    let mut chat = world.on_a_terminal("chat");
+    chat.line("a prompt", |line| line.contains("say what is to be done"));
+    chat.press("go\r");
+    chat.line("the beginning", |line| line.contains("a beginning"));
+    (world, chat)
+}
+
 /// Esc ends a turn at once: the model has not said its last word, and never does.
 #[test]
 fn esc_stops_a_model_in_the_middle_of_its_answer() {
@@ -142,12 +153,7 @@ fn esc_stops_a_model_in_the_middle_of_its_answer() {
         Some(last) if last["content"] == "go" => Reply::Stream(beginning(), Ending::Silence),
         Some(_) | None => Reply::Text("heard you".to_owned()),
     });
-    let world =
-        World::new().with_variable("OUTLAST_MODEL_URL", &model.url()).with_variable("OPENAI_API_KEY", KEY);
-    let mut chat = world.on_a_terminal("chat");
-    chat.line("a prompt", |line| line.contains("say what is to be done"));
-    chat.press("go\r");
-    chat.line("the beginning", |line| line.contains("a beginning"));
+    let (_world, mut chat) = with_an_answer_begun(&model);
     chat.press(ESC);
     chat.line("the mark", |line| line.contains("(interrupted)"));
     chat.line("the word for it", |line| line.contains("(stopped; "));
@@ -163,12 +169,7 @@ fn an_answer_that_is_cut_by_a_kill_is_marked_and_given_again() {
         Reply::Stream(beginning(), Ending::Silence),
         Reply::Text("a whole answer".to_owned()),
     ]);
-    let world =
-        World::new().with_variable("OUTLAST_MODEL_URL", &model.url()).with_variable("OPENAI_API_KEY", KEY);
-    let mut chat = world.on_a_terminal("chat");
-    chat.line("a prompt", |line| line.contains("say what is to be done"));
-    chat.press("go\r");
-    chat.line("the beginning", |line| line.contains("a beginning"));
+    let (world, mut chat) = with_an_answer_begun(&model);
     world.kill(Role::Model);
     chat.line("the mark", |line| line.contains("(interrupted)"));
     chat.line("the answer", |line| line.contains("a whole answer"));
@@ -263,7 +264,11 @@ fn runs_and_earlier_messages_are_picked_and_lines_are_remembered() {
     let file = world.work().parent().unwrap().join("home/.local/state/outlast/history");
     let kept = std::fs::read_to_string(file).unwrap();
     let expected = ["the first of all", "/quit", "another one", "/quit", "said later"];
-    let kept: Vec<Value> = kept.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kept: Vec<Value> = kept
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(kept, expected);
 }
 

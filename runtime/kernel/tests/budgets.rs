@@ -15,13 +15,6 @@ use outlast_kernel::input::{Input, Report};
 use outlast_kernel::operation::{Outcome, Phase};
 use serde_json::{Value as Json, json};
 
-#[track_caller]
-fn sound(run: &Run) {
-    assert_eq!(run.state.audit(), Ok(()));
-    assert_eq!(run.state.blocked(), None, "at {}", run.state.path());
-    assert_eq!(common::bytes(&run.refold()), common::bytes(&run.state));
-}
-
 /// Reports the result of the only open activity of a name, and what it cost.
 #[track_caller]
 fn paid(run: &mut Run, name: &str, value: Json, cost: &str) {
@@ -43,11 +36,11 @@ fn what_is_done_beside_a_state_is_let_through_when_it_is_alone() {
     let (first, _) = run.activities()[0];
     run.answer_op(first, Report::Done { value: json!(null), cost: Some("0.40".to_owned()) });
     assert_eq!(run.phase("note"), Phase::Ready);
-    sound(&run);
+    run.must_be_sound();
     run.say("Enough", json!({}));
     run.done("note", json!(null));
     assert_eq!(run.result(), json!(3));
-    sound(&run);
+    run.must_be_sound();
 }
 
 #[test]
@@ -71,7 +64,7 @@ fn a_verifier_that_is_too_dear_breaks_the_limit_once_and_settles_the_doubt() {
         run.begin("pay");
         run.lost("pay", LostWhy::WorkerGone);
         assert_eq!(run.phase("look"), Phase::Ready);
-        sound(&run);
+        run.must_be_sound();
         let verdict = if happened {
             json!({"type": "Happened", "result": "r"})
         } else {
@@ -83,7 +76,7 @@ fn a_verifier_that_is_too_dear_breaks_the_limit_once_and_settles_the_doubt() {
             run.done("refund", json!(null));
         }
         assert_eq!(run.state.outcome(), Some(&Outcome::Failed(json!({"type": "Stopped"}))));
-        sound(&run);
+        run.must_be_sound();
     }
 }
 
@@ -119,7 +112,7 @@ fn a_cap_that_was_raised_counts() {
     paid(&mut run, "model", json!(null), "0.10");
     run.must(Input::Close);
     assert_eq!(run.result(), json!(4));
-    sound(&run);
+    run.must_be_sound();
 }
 
 #[test]
@@ -138,7 +131,7 @@ fn a_new_version_that_allows_more_money_is_held_to_it() {
     assert_eq!(raised(&run), Some(json!(2)), "the new cap");
     run.must(Input::Close);
     assert_eq!(run.result(), json!(2), "which is broken once");
-    sound(&run);
+    run.must_be_sound();
 }
 
 #[test]
@@ -165,10 +158,10 @@ fn more_time_that_was_allowed_is_waited_for_and_counts() {
     assert_eq!(broken(&run), Some(json!(1)), "once");
     run.say("More", json!({}));
     run.say("More", json!({}));
-    sound(&run);
+    run.must_be_sound();
     minutes(&mut run, 60);
     assert_eq!(broken(&run), Some(json!(2)), "after four hours");
     run.must(Input::Close);
     assert_eq!(run.result(), json!(2));
-    sound(&run);
+    run.must_be_sound();
 }

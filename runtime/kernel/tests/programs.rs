@@ -27,14 +27,6 @@ fn program(file: &str, flow: &str) -> Machine {
     found.unwrap_or_else(|| panic!("{flow}: {:?}", checked.diagnostics)).machine
 }
 
-/// Checks what must hold of every run at rest.
-#[track_caller]
-fn sound(run: &Run) {
-    assert_eq!(run.state.audit(), Ok(()));
-    assert_eq!(run.state.blocked(), None, "at {}", run.state.path());
-    assert_eq!(common::bytes(&run.refold()), common::bytes(&run.state));
-}
-
 /// The only question of a run.
 #[track_caller]
 fn question(run: &Run) -> OpId {
@@ -105,7 +97,7 @@ fn an_incident_gathers_in_regions_and_acts_when_both_roles_agree() {
     }
     assert_eq!(run.result()["by"], json!("ann"));
     assert_eq!(run.result()["log"].as_array().map(Vec::len), Some(5));
-    sound(&run);
+    run.must_be_sound();
 }
 
 #[test]
@@ -118,7 +110,7 @@ fn regions_that_fail_or_time_out_yield_what_their_arrows_say() {
     run.advance(16 * MINUTE);
     let asked = run.op("diagnose").1.input["what"].clone();
     assert_eq!(asked, json!("mail is slow: no diagnosis: no; ; mx1 at noon"));
-    sound(&run);
+    run.must_be_sound();
 }
 
 fn research(answers: &[(&str, usize)]) -> Run {
@@ -152,7 +144,7 @@ fn a_fan_out_that_has_had_enough_starts_nothing_new_and_lets_the_rest_end() {
     assert_eq!(findings.as_array().map(Vec::len), Some(2));
     run.done("write_up", json!("because"));
     assert_eq!(run.result(), json!({"type": "Report", "text": "because", "sources": 2}));
-    sound(&run);
+    run.must_be_sound();
 }
 
 #[test]
@@ -162,5 +154,5 @@ fn a_fan_out_that_finds_nothing_says_so() {
         done_for(&mut run, "search", "source", source, json!([]));
     }
     assert_eq!(run.result(), json!({"type": "Nothing"}));
-    sound(&run);
+    run.must_be_sound();
 }

@@ -19,13 +19,6 @@ fn program(file: &str, flow: &str) -> Machine {
     common::compiled(&std::fs::read_to_string(&path).expect("a program"), flow)
 }
 
-#[track_caller]
-fn sound(run: &Run) {
-    assert_eq!(run.state.audit(), Ok(()));
-    assert_eq!(run.state.blocked(), None, "at {}", run.state.path());
-    assert_eq!(common::bytes(&run.refold()), common::bytes(&run.state));
-}
-
 /// A sale whose charge was in hand when its worker died, and of which the bank cannot tell.
 fn doubted_sale() -> Run {
     let order = json!({"id": "o1", "sku": "lamp", "amount": "19.90", "mail": "ann"});
@@ -64,7 +57,7 @@ fn a_charge_that_happened_after_all_is_refunded_with_its_receipt_when_the_sale_f
     run.done("release", json!(null));
     let failed = json!({"type": "Declined", "reason": "no"});
     assert_eq!(run.state.outcome(), Some(&Outcome::Failed(failed)));
-    sound(&run);
+    run.must_be_sound();
 }
 
 #[test]
@@ -78,7 +71,7 @@ fn a_charge_that_did_not_happen_is_not_refunded() {
         run.state.outcome(),
         Some(&Outcome::Failed(json!({"type": "Declined", "reason": "not charged"})))
     );
-    sound(&run);
+    run.must_be_sound();
 }
 
 #[test]
@@ -89,7 +82,7 @@ fn a_sale_that_is_sent_undoes_nothing() {
     assert_eq!(run.op("write").1.input["what"], json!("sent as parcel 1"));
     run.done("write", json!(null));
     assert_eq!(run.result(), json!("receipt 7"));
-    sound(&run);
+    run.must_be_sound();
 }
 
 /// The only spawned run that is not started yet.
@@ -127,7 +120,7 @@ fn spawned_parts_are_awaited_in_turn_whichever_ends_first() {
     run.must(ends(ops[0], "web.tar"));
     let (_, _) = started(&mut run);
     assert_eq!(run.result(), json!({"type": "Released", "urls": ["web.tar", "api.tar"]}));
-    sound(&run);
+    run.must_be_sound();
 }
 
 #[test]
@@ -142,7 +135,7 @@ fn a_part_that_fails_or_is_cancelled_ends_the_release() {
         let Some(Outcome::Done(result)) = said else { panic!("{said:?}") };
         assert_eq!(result["part"], json!("web"));
         assert!(result["why"].as_str().is_some_and(|why| why.contains(kind)), "{result}");
-        sound(&run);
+        run.must_be_sound();
     }
 }
 
@@ -166,7 +159,7 @@ fn an_undo_without_a_result_gets_the_input_alone() {
     assert_eq!(run.op("unlock").1.input, json!({"door": "north"}));
     run.done("unlock", json!(null));
     assert_eq!(run.state.outcome(), Some(&Outcome::Failed(json!({"type": "Stuck"}))));
-    sound(&run);
+    run.must_be_sound();
 }
 
 #[test]

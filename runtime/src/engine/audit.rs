@@ -10,14 +10,13 @@ use outlast_kernel::ids::{Attempt, OpId, RunId, Seq};
 use outlast_kernel::operation::{ActivityOp, Class, Effects};
 use outlast_kernel::text::time_text;
 use outlast_kernel::{Json, State};
+use outlast_protocol::ApiError;
 use outlast_protocol::audit::AuditRecord;
 use outlast_protocol::requests::List;
-use outlast_protocol::{ApiError, Code};
 
+use super::Engine;
 use super::history::each_after;
 use super::live::{activities, activity_of};
-use super::{Engine, errors};
-use crate::limits;
 
 impl Engine {
     /// Returns what stored events after `after` say about who did what.
@@ -25,32 +24,22 @@ impl Engine {
     /// # Errors
     /// [`Code::NotFound`].
     pub async fn audit(&self, run: &str, after: u64, limit: usize) -> Result<List<AuditRecord>, ApiError> {
-        let run = self.known(run)?;
-        let core = self.core.clone();
-        let limit = limit.clamp(1, limits::EVENTS_PAGE_MAX) as u64;
-        let read = move || {
-            let told = |e| errors::store(&e);
-            let (head, _) = core.ctx.store.head(&run).map_err(told)?.ok_or_else(|| errors::no_run(&run))?;
-            let (after, until) = (after.min(head.seq.0), head.seq.0.min(after.saturating_add(limit)));
+        self.page(run, after, limit, |ctx, run, (after, until)| {
             let (mut items, mut open) = (Vec::new(), Open::default());
             // One event earlier: what was open after it is what later ones are about.
-            let span = (Seq(after.saturating_sub(1)), Seq(until));
-            each_after(&core.ctx, &run, span, &mut |told| {
-                if told.event.n.0 <= after {
+            let earlier = Seq(after.0.saturating_sub(1));
+            each_after(ctx, run, (earlier, until), &mut |told| {
+                if told.event.n <= after {
                     open = Open::of(told.state);
                 } else {
-                    items.extend(open.record(&run, told.event));
-                    open.follow(told.event, told.effects, told.state, &run);
+                    items.extend(open.record(run, told.event));
+                    open.follow(told.event, told.effects, told.state, run);
                 }
                 true
             })?;
-            let next = (until < head.seq.0).then(|| until.to_string());
-            Ok(List { items, next })
-        };
-        let read = tokio::task::spawn_blocking(read).await;
-        read.unwrap_or_else(|e| {
-            Err(ApiError::new(Code::Internal, format!("the history could not be read: {e}")))
+            Ok(items)
         })
+        .await
     }
 }
 

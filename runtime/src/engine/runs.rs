@@ -16,6 +16,7 @@ use serde::Deserialize as _;
 use serde_json::json;
 
 use super::Engine;
+use super::context::Context;
 use super::core::Core;
 use super::errors::{self, run_id};
 use super::frames::emit_json;
@@ -357,25 +358,42 @@ impl Engine {
     /// # Errors
     /// [`Code::NotFound`].
     pub async fn events(&self, run: &str, after: u64, limit: usize) -> Result<List<Json>, ApiError> {
+        self.page(run, after, limit, |ctx, run, part| {
+            let mut items = Vec::new();
+            if ctx.quarantine.holds(run) {
+                let events = stored(&*ctx.store, run, part)?;
+                items.extend(events.iter().map(|event| event.to_json(run)));
+            } else {
+                each_after(ctx, run, part, &mut |told| {
+                    items.push(told.event.to_json(run));
+                    items.extend(told.effects.emits.iter().map(|emit| emit_json(run, told.event.n, emit)));
+                    true
+                })?;
+            }
+            Ok(items)
+        })
+        .await
+    }
+
+    /// Reads a page of a history, aside: what some events after `after` come to. The list's `next` is the last event of the page.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`], and those of `read`.
+    pub(super) async fn page<T: std::marker::Send + 'static>(
+        &self,
+        run: &str,
+        after: u64,
+        limit: usize,
+        read: impl FnOnce(&Context, &RunId, (Seq, Seq)) -> Result<Vec<T>, ApiError> + std::marker::Send + 'static,
+    ) -> Result<List<T>, ApiError> {
         let run = self.known(run)?;
         let core = self.core.clone();
         let limit = limit.clamp(1, limits::EVENTS_PAGE_MAX) as u64;
         let read = move || {
-            let told = |e| errors::store(&e);
-            let (head, _) = core.ctx.store.head(&run).map_err(told)?.ok_or_else(|| errors::no_run(&run))?;
+            let head = core.ctx.store.head(&run).map_err(|e| errors::store(&e))?;
+            let (head, _) = head.ok_or_else(|| errors::no_run(&run))?;
             let (after, until) = (after.min(head.seq.0), head.seq.0.min(after.saturating_add(limit)));
-            let mut items = Vec::new();
-            let part = (Seq(after), Seq(until));
-            if core.ctx.quarantine.holds(&run) {
-                let events = stored(&*core.ctx.store, &run, part)?;
-                items.extend(events.iter().map(|event| event.to_json(&run)));
-            } else {
-                each_after(&core.ctx, &run, part, &mut |told| {
-                    items.push(told.event.to_json(&run));
-                    items.extend(told.effects.emits.iter().map(|emit| emit_json(&run, told.event.n, emit)));
-                    true
-                })?;
-            }
+            let items = read(&core.ctx, &run, (Seq(after), Seq(until)))?;
             let next = (until < head.seq.0).then(|| until.to_string());
             Ok(List { items, next })
         };

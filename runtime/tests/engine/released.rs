@@ -38,12 +38,35 @@ async fn open(store: &MemoryStore, clock: &Arc<ManualClock>, desk: &Path) -> Res
 
 /// The process ends; the next one opens what is left.
 pub(crate) async fn crash(world: World, desk: &Path) -> World {
-    let World { store, clock, engine } = world;
-    let store = store.crash();
-    drop(engine);
+    let (store, clock) = end(world);
     let engine = open(&store, &clock, desk).await.unwrap();
     let world = World { store, clock, engine };
     world.settle().await;
+    world
+}
+
+/// The process ends; returns what it leaves.
+fn end(world: World) -> (MemoryStore, Arc<ManualClock>) {
+    let store = world.store.crash();
+    (store, world.clock)
+}
+
+/// The process ends, and is blamed on a run; the next one finds no room to write that down.
+async fn quarantine_without_room(desk: &Path) -> World {
+    let (store, clock) = end(blamed(desk).await);
+    store.fill_disk();
+    let engine = open(&store, &clock, desk).await.unwrap();
+    let world = World { store, clock, engine };
+    assert_eq!(quarantined(&world), json!(["r"]));
+    world
+}
+
+/// A process that is about to end over its run.
+async fn blamed(desk: &Path) -> World {
+    let world = World::new().await;
+    world.start("r", "Two", json!({ "x": 1 })).await;
+    world.settle().await;
+    blame(desk, &["r"]);
     world
 }
 
@@ -238,17 +261,7 @@ async fn who_awaits_a_quarantined_run_hears_of_its_end_when_it_is_released() {
 #[tokio::test]
 async fn a_quarantine_that_found_no_room_does_not_come_back_after_the_release() {
     let (_place, desk) = desk();
-    let world = World::new().await;
-    world.start("r", "Two", json!({ "x": 1 })).await;
-    world.settle().await;
-    blame(&desk, &["r"]);
-    let World { store, clock, engine } = world;
-    let store = store.crash();
-    drop(engine);
-    store.fill_disk();
-    let engine = open(&store, &clock, &desk).await.unwrap();
-    let world = World { store, clock, engine };
-    assert_eq!(quarantined(&world), json!(["r"]));
+    let world = quarantine_without_room(&desk).await;
     let refused = world.engine.release("r", Release::default(), "ann").await.unwrap_err();
     assert_eq!(refused.code, Code::DiskFull);
     assert_eq!(quarantined(&world), json!(["r"]), "it was not released");
@@ -262,16 +275,7 @@ async fn a_quarantine_that_found_no_room_does_not_come_back_after_the_release() 
 #[tokio::test]
 async fn a_quarantine_that_found_no_room_is_kept_by_the_next_process_too() {
     let (_place, desk) = desk();
-    let world = World::new().await;
-    world.start("r", "Two", json!({ "x": 1 })).await;
-    world.settle().await;
-    blame(&desk, &["r"]);
-    let World { store, clock, engine } = world;
-    let store = store.crash();
-    drop(engine);
-    store.fill_disk();
-    let engine = open(&store, &clock, &desk).await.unwrap();
-    let world = World { store, clock, engine };
+    let world = quarantine_without_room(&desk).await;
     assert_eq!(world.view("r").await.status, "blocked");
     let world = crash(world, &desk).await;
     assert_eq!(quarantined(&world), json!(["r"]));
@@ -295,13 +299,7 @@ async fn two_runs_that_are_released_at_once_are_both_released() {
 #[tokio::test]
 async fn an_opening_that_fails_forgets_no_crash() {
     let (_place, desk) = desk();
-    let world = World::new().await;
-    world.start("r", "Two", json!({ "x": 1 })).await;
-    world.settle().await;
-    blame(&desk, &["r"]);
-    let World { store, clock, engine } = world;
-    let store = store.crash();
-    drop(engine);
+    let (store, clock) = end(blamed(&desk).await);
     store.fail_next_sync(FailedSync::Lost);
     assert!(open(&store, &clock, &desk).await.is_err());
     let store = store.crash();

@@ -117,6 +117,14 @@ impl Run {
         Ok(())
     }
 
+    /// Checks what must hold of every run at rest.
+    #[track_caller]
+    pub(crate) fn must_be_sound(&self) {
+        assert_eq!(self.state.audit(), Ok(()));
+        assert_eq!(self.state.blocked(), None, "at {}", self.state.path());
+        assert_eq!(bytes(&self.refold()), bytes(&self.state));
+    }
+
     /// Gives an input that must be accepted.
     #[track_caller]
     pub(crate) fn must(&mut self, input: Input) {

@@ -102,23 +102,9 @@ fn append(path: &Path, line: &str) -> std::io::Result<()> {
     let lock = lock_of(path)?;
     // Somebody who shortens the file at this moment may drop the line; waiting for them could be for ever.
     let _shared = lock.try_lock_shared();
-    let mut file = OpenOptions::new().append(true).read(true).create(true).mode(0o600).open(path)?;
-    let mut text = serde_json::to_string(line)?;
-    if !ends_whole(&mut file)? {
-        text.insert(0, '\n');
-    }
-    text.push('\n');
-    file.write_all(text.as_bytes())
-}
-
-fn ends_whole(file: &mut File) -> std::io::Result<bool> {
-    if file.metadata()?.len() == 0 {
-        return Ok(true);
-    }
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last == *b"\n")
+    let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    // The line end stands before the line, so that half a line of somebody who was killed stays alone.
+    file.write_all(format!("\n{}", serde_json::to_string(line)?).as_bytes())
 }
 
 /// Leaves the newest lines only, unless somebody else adds to the file now.
