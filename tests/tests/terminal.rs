@@ -1,6 +1,8 @@
 //! `chat` on a real pseudo-terminal: what a person sees, types and picks, across kills.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::process::Command;
+
 use outlast_tests::model_server::{
     Ending, KEY, ModelServer, Part, Protocol, Reply, Stop, last_text, messages, speak,
 };
@@ -295,6 +297,26 @@ fn tab_completes_text_is_styled_and_commands_of_ones_own_are_interrupted() {
     chat.line("the text", |line| line.contains("The \u{1b}[1mwords\u{1b}[0m"));
     chat.line("the file", |line| line.contains("words of the file"));
     assert_eq!(world.json(&["runs", "--json"])["items"].as_array().unwrap().len(), 1);
+}
+
+/// A command of one's own ends with the conversation, however that ends.
+#[test]
+fn nothing_of_ones_own_commands_outlives_a_killed_conversation() {
+    let world = World::new();
+    let mut chat = world.on_a_terminal("chat");
+    chat.line("a prompt", |line| line.contains("say what is to be done"));
+    chat.press("!trap '' HUP; sleep 600 & echo $! > pids; echo $$ >> pids; echo on; wait\r");
+    chat.line("its output", |line| line.ends_with("on"));
+    let pids = world.file("pids");
+    assert_eq!(pids.lines().count(), 2, "{pids}");
+    // The conversation alone: what watches over the command is another process of the same program.
+    let line = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let talk = world.pids(Role::Runtime).into_iter().find(|pid| line(pid).ends_with("\0chat\0"));
+    let killed = Command::new("kill").args(["-9", &talk.unwrap().to_string()]).status();
+    assert!(killed.unwrap().success());
+    until("the end of both processes", || {
+        pids.lines().all(|pid| !std::path::Path::new("/proc").join(pid).exists())
+    });
 }
 
 /// What may be changed before it is approved is changed in the person's editor, or in the line.

@@ -43,17 +43,17 @@ pub(crate) struct FirstWord {
 
 /// How the command went.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LastWord {
+pub struct LastWord {
     /// Its exit code.
-    pub(crate) code: Option<i32>,
+    pub code: Option<i32>,
     /// The signal that ended it.
-    pub(crate) signal: Option<i32>,
+    pub signal: Option<i32>,
     /// How many processes it left running, which were ended.
-    pub(crate) ended: usize,
+    pub ended: usize,
     /// Processes that could not be ended.
-    pub(crate) left: Vec<String>,
+    pub left: Vec<String>,
     /// Why it could not be started.
-    pub(crate) error: Option<String>,
+    pub error: Option<String>,
 }
 
 /// Runs the command given by `args` under guard.
@@ -148,7 +148,8 @@ fn say(mut lifeline: &UnixStream, word: &impl Serialize) {
 }
 
 /// Reads what a guard said: the command's process group, and the last word if there was one.
-pub(crate) fn heard(said: &[u8]) -> (Option<Pid>, Option<LastWord>) {
+#[must_use]
+pub fn heard(said: &[u8]) -> (Option<Pid>, Option<LastWord>) {
     let mut lines = said.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).peekable();
     let first = lines.peek().and_then(|line| serde_json::from_slice::<FirstWord>(line).ok());
     if first.is_some() {

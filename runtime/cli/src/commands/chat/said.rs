@@ -84,14 +84,16 @@ fn own_command(talk: &mut Talk, line: &str, command: &str) -> Result<After, Fail
     let why = match (command, &talk.command) {
         ("", _) => "a command is expected after the !, such as !ls".to_owned(),
         (_, Some(_)) => "your command still runs; Ctrl-C ends it".to_owned(),
-        (command, None) => match Running::start(command, &directory()) {
-            Ok(running) => {
-                talk.face.print(Tone::Aside, &format!("$ {command}"))?;
-                talk.command = Some(running);
-                return Ok(After::Stay);
+        (command, None) => {
+            match std::env::current_exe().and_then(|guard| Running::start(&guard, command, &directory())) {
+                Ok(running) => {
+                    talk.face.print(Tone::Aside, &format!("$ {command}"))?;
+                    talk.command = Some(running);
+                    return Ok(After::Stay);
+                }
+                Err(error) => format!("the command cannot be started: {error}"),
             }
-            Err(error) => format!("the command cannot be started: {error}"),
-        },
+        }
     };
     talk.face.print(Tone::Loud, &why)?;
     Ok(After::Back(line.to_owned()))

@@ -1,25 +1,30 @@
 //! A command of the person's own (`!ls`): its output as lines, its end, its interruption.
 //!
 //! It is no act of the run: nothing of it goes into a history. Invariant: it has no keyboard and never sees the terminal, so it cannot
-//! leave one in disorder; what it writes beyond the limits is read and dropped; when it ends, what it started ends.
+//! leave one in disorder; what it writes beyond the limits is read and dropped; when it, or the conversation, ends in whatever way, what it started ends.
 
 use std::io::{PipeReader, Read as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, OnceLock};
 
+use outlast_workers::tools::guard::{self, LastWord};
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::limits::{LINES_MAX, OUTPUT_BYTES_MAX, OUTPUT_LINE_BYTES_MAX, OUTPUT_LINES_MAX};
 
-/// A command that is running. Dropping it kills it.
+/// A command that is running. Dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Running {
-    group: Option<Pid>,
+    /// The command's process group, as soon as its guard has told it.
+    group: Arc<OnceLock<Pid>>,
     lines: mpsc::Receiver<String>,
-    end: JoinHandle<std::io::Result<ExitStatus>>,
+    end: JoinHandle<std::io::Result<Option<String>>>,
     interrupted: bool,
 }
 
@@ -33,30 +38,32 @@ pub(super) enum Piece {
 }
 
 impl Running {
-    /// Starts a command line with the shell.
-    pub(super) fn start(line: &str, directory: &Path) -> std::io::Result<Running> {
+    /// Starts a command line with the shell, under the guard that tools have (`guard` is the program of it).
+    pub(super) fn start(guard: &Path, line: &str, directory: &Path) -> std::io::Result<Running> {
         let (reader, writer) = std::io::pipe()?;
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(line).current_dir(directory).process_group(0).kill_on_drop(true);
-        command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
-        let mut child = command.spawn()?;
+        let (lifeline, theirs) = UnixStream::pair()?;
+        lifeline.set_nonblocking(true)?;
+        let lifeline = tokio::net::UnixStream::from_std(lifeline)?;
+        let mut command = Command::new(guard);
+        command.arg(guard::SUBCOMMAND).args(["sh", "-c", line]).current_dir(directory).process_group(0);
+        command.stdin(OwnedFd::from(theirs)).stdout(writer.try_clone()?).stderr(writer);
+        let child = command.spawn()?;
         // The pipe ends with the last one who can write into it, and that must not be us.
         drop(command);
-        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let (sender, lines) = mpsc::channel(LINES_MAX);
         std::thread::spawn(move || read(reader, &sender));
-        let end = tokio::spawn(async move {
-            let status = child.wait().await;
-            kill(group, Signal::KILL);
-            status
-        });
+        let group = Arc::default();
+        let end = tokio::spawn(attend(child, lifeline, Arc::clone(&group)));
         Ok(Running { group, lines, end, interrupted: false })
     }
 
     /// Interrupts it as Ctrl-C does; the second time it is killed.
     pub(super) fn interrupt(&mut self) {
-        kill(self.group, if self.interrupted { Signal::KILL } else { Signal::INT });
-        self.interrupted = true;
+        if let Some(group) = self.group.get() {
+            let signal = if self.interrupted { Signal::KILL } else { Signal::INT };
+            let _gone = kill_process_group(*group, signal);
+            self.interrupted = true;
+        }
     }
 
     async fn next(&mut self) -> Piece {
@@ -64,7 +71,7 @@ impl Running {
             return Piece::Line(line);
         }
         Piece::End(match (&mut self.end).await {
-            Ok(Ok(status)) => how(status),
+            Ok(Ok(how)) => how,
             Ok(Err(error)) => Some(error.to_string()),
             Err(error) => Some(error.to_string()),
         })
@@ -73,8 +80,29 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        kill(self.group, Signal::KILL);
+        // With the lifeline gone, the guard ends everything.
+        self.end.abort();
     }
+}
+
+/// Listens to the guard until it ends; returns how the command ended, unless it succeeded.
+async fn attend(
+    mut guard: Child,
+    lifeline: tokio::net::UnixStream,
+    group: Arc<OnceLock<Pid>>,
+) -> std::io::Result<Option<String>> {
+    let (mut lifeline, mut said) = (BufReader::new(lifeline), Vec::new());
+    while lifeline.read_until(b'\n', &mut said).await? > 0 {
+        if let (Some(of), _) = guard::heard(&said) {
+            let _known = group.set(of);
+        }
+    }
+    guard.wait().await?;
+    let (_, last) = guard::heard(&said);
+    Ok(match last {
+        Some(word) => how(word),
+        None => Some("was killed with its guard".to_owned()),
+    })
 }
 
 /// Returns what comes next of the command, if one is running; after its end there is none.
@@ -84,8 +112,6 @@ pub(super) async fn next(running: &mut Option<Running>) -> Piece {
         Some(command) => {
             let piece = command.next().await;
             if matches!(piece, Piece::End(_)) {
-                // It has ended by itself: there is nothing left to kill.
-                command.group = None;
                 *running = None;
             }
             piece
@@ -93,19 +119,13 @@ pub(super) async fn next(running: &mut Option<Running>) -> Piece {
     }
 }
 
-fn kill(group: Option<Pid>, signal: Signal) {
-    if let Some(group) = group {
-        let _gone = kill_process_group(group, signal);
-    }
-}
-
-fn how(status: ExitStatus) -> Option<String> {
-    use std::os::unix::process::ExitStatusExt as _;
-    match (status.code(), status.signal()) {
-        (Some(0), _) => None,
-        (Some(code), _) => Some(format!("ended with {code}")),
-        (None, Some(signal)) => Some(format!("ended by signal {signal}")),
-        (None, None) => Some("ended".to_owned()),
+fn how(word: LastWord) -> Option<String> {
+    match (word.error, word.code, word.signal) {
+        (Some(error), _, _) => Some(error),
+        (None, Some(0), _) => None,
+        (None, Some(code), _) => Some(format!("ended with {code}")),
+        (None, None, Some(signal)) => Some(format!("ended by signal {signal}")),
+        (None, None, None) => Some("ended".to_owned()),
     }
 }
 
@@ -170,8 +190,14 @@ impl Cutter {
 mod tests {
     use super::*;
 
+    /// The guard that was built beside this test.
+    fn guard() -> std::path::PathBuf {
+        let this = std::env::current_exe().unwrap();
+        this.parent().and_then(Path::parent).unwrap().join("outlast-guard")
+    }
+
     async fn all(line: &str) -> Vec<Piece> {
-        let mut running = Some(Running::start(line, Path::new("/")).unwrap());
+        let mut running = Some(Running::start(&guard(), line, Path::new("/")).unwrap());
         let mut pieces = Vec::new();
         while running.is_some() {
             pieces.push(next(&mut running).await);
@@ -197,7 +223,7 @@ mod tests {
     async fn it_is_interrupted_and_then_killed() {
         for (command, times) in [("echo on; sleep 1000", 1), ("trap '' INT; echo on; while :; do :; done", 2)]
         {
-            let mut running = Some(Running::start(command, Path::new("/")).unwrap());
+            let mut running = Some(Running::start(&guard(), command, Path::new("/")).unwrap());
             assert_eq!(next(&mut running).await, Piece::Line("on".to_owned()));
             for _ in 0..times {
                 running.as_mut().unwrap().interrupt();
