@@ -11,11 +11,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use outlast_tests::ledger::{self, Gate};
-use outlast_workers::sdk::{Activity, Done, Failure, Offer, TaskContext, Worker};
+use outlast_workers::sdk::{Activity, Done, Failure, Offer, Secrets, TaskContext, Worker};
 use serde_json::{Value, json};
 
 /// How often a closed gate is looked at.
 const LOOK: Duration = Duration::from_millis(2);
+
+/// The variable with the one secret that it knows.
+const SECRET: &str = "OUTLAST_TEST_SECRET";
 
 /// Leaves a line.
 struct Ledger {
@@ -61,6 +64,31 @@ impl Activity for Effect {
     }
 }
 
+/// Leaves a secret in a file, and tells it in all ways that it has.
+struct Tell {
+    directory: PathBuf,
+}
+
+#[async_trait::async_trait]
+impl Activity for Tell {
+    fn offer(&self) -> Offer {
+        Offer { name: "tell".to_owned(), ..Offer::default() }
+    }
+
+    async fn run(&self, task: TaskContext) -> Result<Done, Failure> {
+        let token = task.secret("token")?;
+        let failed = |error: std::io::Error| Failure::new("Ledger", error.to_string());
+        std::fs::write(self.directory.join("told"), token).map_err(failed)?;
+        token.chars().for_each(|letter| task.progress(&letter.to_string()));
+        if task.text("how")? == "fail" {
+            return Err(Failure::new("Told", format!("it is {token}")));
+        }
+        // Where a handle is kept, a result follows.
+        task.set_handle(json!({ "token": token })).await?;
+        Ok(Done::new(format!("it is {token}")))
+    }
+}
+
 async fn pass(directory: &Path, name: &str, gate: Gate) {
     let path = ledger::gate(directory, name, gate);
     if !path.exists() {
@@ -99,6 +127,8 @@ async fn main() -> ExitCode {
         .activity(ledger("ledger", ""))
         .activity(ledger("repeatable", ""))
         .activity(ledger("undo_repeatable", "undo-"))
+        .secrets(Secrets::from_environment([SECRET]))
+        .activity(Tell { directory: directory.clone() })
         .activity(Effect { directory: directory.clone() });
     let served = match worker.build() {
         Ok(worker) => worker.serve().await,

@@ -137,6 +137,7 @@ impl World {
         let mut command = Command::new(binary("outlast-test-worker"));
         command.arg(self.work()).arg(format!("unix:{}", self.socket().display()));
         command.args([name, &concurrency.to_string()]).current_dir(self.work());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         Process::start(&mut command)
     }
 

@@ -55,6 +55,15 @@ pub(crate) const TOOL_CONCURRENCY: u32 = 8;
 /// Attempts at once of the model worker: they mostly wait.
 pub(crate) const MODEL_CONCURRENCY: u32 = 16;
 
+// Secrets.
+
+/// Bytes of a secret that can be hidden: a shorter one stands in every other text.
+pub(crate) const SECRET_BYTES_MIN: usize = 4;
+/// Bytes of another form of a secret that is hidden.
+pub(crate) const SECRET_FORM_BYTES_MIN: usize = 6;
+/// Bytes of a line of a secret that is a secret of its own.
+pub(crate) const SECRET_LINE_BYTES_MIN: usize = 12;
+
 // Tools.
 
 /// Bytes of output that a model sees of one tool call: about 12,000 tokens.

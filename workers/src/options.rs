@@ -6,10 +6,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use outlast_protocol::profile::Profile;
+use outlast_protocol::profile::{Environment, Profile};
 
 use crate::limits::{MODEL_CONCURRENCY, TOOL_CONCURRENCY};
-use crate::sdk::{self, Activity, Credentials, Worker, WorkerBuilder, WorkerError};
+use crate::sdk::{self, Activity, Credentials, Secrets, Worker, WorkerBuilder, WorkerError};
 use crate::{model, tools};
 
 /// What a stock worker is started with.
@@ -58,7 +58,13 @@ impl WorkerOptions {
         let of_profile = self.profile.as_ref().map(|profile| profile.model.clone());
         let model = of_profile.unwrap_or_else(model::built_in);
         let activities = model::activities(&model).map_err(WorkerError::Configuration)?;
-        self.worker("model", activities).concurrency(self.concurrency.unwrap_or(MODEL_CONCURRENCY)).build()
+        let environment = self.environment();
+        let names = environment.secrets.iter().map(String::as_str).chain(model.key_env());
+        let secrets = Secrets::from_environment(names);
+        self.worker("model", activities)
+            .secrets(secrets)
+            .concurrency(self.concurrency.unwrap_or(MODEL_CONCURRENCY))
+            .build()
     }
 
     /// Prepares the tool worker: queues `tool` and `default`.
@@ -70,10 +76,24 @@ impl WorkerOptions {
             Some(profile) => profile.directory.clone(),
             None => std::env::current_dir()?,
         };
-        let rules = self.profile.as_ref().map(|profile| profile.permissions.clone()).unwrap_or_default();
-        let activities = tools::activities(&directory, self.guard.clone(), rules)
+        let profile = self.profile.as_ref();
+        let setting = tools::Setting {
+            directory: directory.clone(),
+            guard: self.guard.clone(),
+            rules: profile.map(|profile| profile.permissions.clone()).unwrap_or_default(),
+            environment: self.environment(),
+        };
+        let activities = tools::activities(setting)
             .map_err(|error| WorkerError::Configuration(format!("{}: {error}", directory.display())))?;
-        self.worker("tool", activities).concurrency(self.concurrency.unwrap_or(TOOL_CONCURRENCY)).build()
+        let secrets = Secrets::from_environment(self.environment().secrets.iter().map(String::as_str));
+        self.worker("tool", activities)
+            .secrets(secrets)
+            .concurrency(self.concurrency.unwrap_or(TOOL_CONCURRENCY))
+            .build()
+    }
+
+    fn environment(&self) -> Environment {
+        self.profile.as_ref().map(|profile| profile.environment.clone()).unwrap_or_default()
     }
 
     fn worker(&self, name: &str, activities: Vec<Arc<dyn Activity>>) -> WorkerBuilder {

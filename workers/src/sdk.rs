@@ -34,11 +34,16 @@ mod desk;
 mod fence;
 mod link;
 mod loops;
+mod mask;
 mod profile;
 mod progress;
+mod secrets;
 mod worker;
 
 pub use activity::{Activity, Done, Failure, duration_text};
+pub use mask::Mask;
+pub use secrets::{MaskedLog, Secrets};
+
 pub use context::{Hold, NoLongerWanted, TaskContext};
 pub use outlast_protocol::worker::{Offer, StoppedWhy, Task};
 pub use worker::{Worker, WorkerBuilder, WorkerError};
@@ -46,4 +51,5 @@ pub use worker::{Worker, WorkerBuilder, WorkerError};
 pub use client::Credentials;
 pub(crate) use client::{error_chain, no_roots, with_ring};
 pub(crate) use context::parking::Locked;
+pub(crate) use mask::MaskedStream;
 pub(crate) use profile::fetch_profile;

@@ -17,9 +17,10 @@ mod permission;
 mod search;
 mod shell;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use outlast_protocol::profile::Environment;
 use outlast_protocol::requests::Permissions;
 
 pub use definition::catalogue;
@@ -32,29 +33,39 @@ use crate::mcp::Servers;
 use crate::sdk::{Activity, Failure};
 use jail::Jail;
 
+/// What tools are given to work with.
+#[derive(Clone, Debug, Default)]
+pub struct Setting {
+    /// Their directory.
+    pub directory: PathBuf,
+    /// The program that watches over commands (see [`guard`]); without one, only a command's process group is ended with it.
+    pub guard: Option<PathBuf>,
+    /// The rules that models are held to.
+    pub rules: Permissions,
+    /// What commands know of the worker's variables.
+    pub environment: Environment,
+}
+
 /// What the tools work on.
 #[derive(Debug)]
 pub(crate) struct Toolbox {
     jail: Jail,
-    /// The program that watches over commands (see [`guard`]); without one, only a command's process group is ended with it.
     guard: Option<PathBuf>,
     rules: Permissions,
+    environment: Environment,
     editing: tokio::sync::Mutex<()>,
     servers: Servers,
 }
 
-/// Makes all activities of the tool worker for a directory, with the rules that models are held to in it.
+/// Makes all activities of the tool worker.
 ///
 /// # Errors
 /// If the directory cannot be opened.
-pub fn activities(
-    directory: &Path,
-    guard: Option<PathBuf>,
-    rules: Permissions,
-) -> std::io::Result<Vec<Arc<dyn Activity>>> {
-    let (jail, editing) = (Jail::new(directory)?, tokio::sync::Mutex::new(()));
+pub fn activities(setting: Setting) -> std::io::Result<Vec<Arc<dyn Activity>>> {
+    let Setting { directory, guard, rules, environment } = setting;
+    let (jail, editing) = (Jail::new(&directory)?, tokio::sync::Mutex::new(()));
     let servers = Servers::new(jail.root(), guard.clone());
-    let toolbox = Arc::new(Toolbox { jail, guard, rules, editing, servers });
+    let toolbox = Arc::new(Toolbox { jail, guard, rules, environment, editing, servers });
     Ok(activity::all(&toolbox))
 }
 

@@ -8,10 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outlast_protocol::requests::Permissions;
 use outlast_workers::Json;
 use outlast_workers::sdk::{Activity, Done, Failure, StoppedWhy, Task, TaskContext};
-use outlast_workers::tools;
+use outlast_workers::tools::{self, Setting};
 use serde_json::json;
 use tokio::sync::oneshot;
 
@@ -23,13 +22,15 @@ struct Bench {
 fn bench() -> Bench {
     let dir = tempfile::tempdir().unwrap();
     let guard = Some(env!("CARGO_BIN_EXE_outlast-guard").into());
-    let activities = tools::activities(dir.path(), guard, Permissions::default()).unwrap();
+    let activities =
+        tools::activities(Setting { directory: dir.path().into(), guard, ..Setting::default() }).unwrap();
     Bench { dir, activities }
 }
 
 fn bench_without_guard() -> Bench {
     let dir = tempfile::tempdir().unwrap();
-    let activities = tools::activities(dir.path(), None, Permissions::default()).unwrap();
+    let activities =
+        tools::activities(Setting { directory: dir.path().into(), ..Setting::default() }).unwrap();
     Bench { dir, activities }
 }
 

@@ -1,12 +1,13 @@
 //! `outlast.toml`: what is set once, for a directory or for all that a user does.
 //!
-//! Read from the working directory, and from the user's configuration directory: rules of both hold, and the directory's mode before the
-//! user's. Leaves what rules mean to the kernel. Invariant: a file that cannot be read whole is an error with its line, never half
+//! Read from the working directory, and from the user's configuration directory: rules and names of both hold, and the directory's mode
+//! before the user's. Leaves what rules mean to the kernel. Invariant: a file that cannot be read whole is an error with its line, never half
 //! obeyed.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use outlast_protocol::profile::Environment;
 use outlast_protocol::requests::Permissions;
 use serde::Deserialize;
 
@@ -27,6 +28,7 @@ const WRITERS: [&str; 3] = ["write", "edit", "append"];
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Configuration {
     permissions: Rules,
+    environment: Environment,
 }
 
 /// `[permissions]`
@@ -79,6 +81,13 @@ impl Configuration {
         rules
             .check()
             .map_err(|error| Failure::usage(format!("{}: [permissions]: {error}", path.display())))?;
+        if let Some(name) = found.environment.wrong_name() {
+            let what = "names variables, not their values";
+            return Err(Failure::usage(format!(
+                "{}: [environment] {what}: {name:?} is no name",
+                path.display()
+            )));
+        }
         Ok(found)
     }
 
@@ -90,6 +99,22 @@ impl Configuration {
         near.deny.extend(far.deny);
         near.ask.extend(far.ask);
         near.allow.extend(far.allow);
+        self.environment.variables.extend(farther.environment.variables);
+        self.environment.secrets.extend(farther.environment.secrets);
+    }
+
+    /// Returns what tools know of the workers' variables.
+    pub(crate) fn environment(&self) -> Environment {
+        let names = |names: &[String]| {
+            let mut names = names.to_vec();
+            names.sort_unstable();
+            names.dedup();
+            names
+        };
+        Environment {
+            variables: names(&self.environment.variables),
+            secrets: names(&self.environment.secrets),
+        }
     }
 
     /// Returns the rules that hold.
@@ -162,10 +187,26 @@ mod tests {
     }
 
     #[test]
+    fn names_of_both_files_hold_each_once() {
+        let mut near = read("[environment]\nvariables = ['CI', 'B']\nsecrets = ['TOKEN']");
+        near.add(read("[environment]\nvariables = ['CI', 'A']"));
+        let environment = near.environment();
+        assert_eq!(
+            (environment.variables, environment.secrets),
+            (["A", "B", "CI"].map(str::to_owned).to_vec(), vec!["TOKEN".to_owned()],)
+        );
+    }
+
+    #[test]
     fn what_cannot_be_read_is_told_with_its_line() {
         for (text, told) in [
             ("[permissions]\nmode = 'yolo'", "outlast.toml:2: unknown variant `yolo`"),
             ("[permissions]\n\nallow = 'shell'", "outlast.toml:3: invalid type"),
+            (
+                "[environment]\nsecrets = ['a=b']",
+                "[environment] names variables, not their values: \"a=b\" is no name",
+            ),
+            ("[environment]\nsecret = ['A']", "outlast.toml:2: unknown field `secret`"),
             ("[permission]", "outlast.toml:1: unknown field `permission`"),
             ("[permissions]\nallow = ['shell(git']", "its bracket is not closed"),
             ("x = ", "outlast.toml:1: "),

@@ -41,9 +41,10 @@ pub(crate) fn profile(script: &Script) -> Result<Profile, Failure> {
     let directory = std::env::current_dir()
         .and_then(std::fs::canonicalize)
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot find the working directory: {error}")))?;
-    let permissions = Configuration::read(&directory)?.permissions();
+    let configuration = Configuration::read(&directory)?;
+    let (permissions, environment) = (configuration.permissions(), configuration.environment());
     let model = model::chosen(&|name| std::env::var(name).ok(), script)?;
-    Ok(Profile { directory, model, permissions })
+    Ok(Profile { directory, model, permissions, environment })
 }
 
 /// Says which model answers, if that may surprise.
@@ -57,6 +58,11 @@ pub(crate) fn announce(profile: &Profile) {
     if let Some(missing) = profile.model.key_env().filter(|name| std::env::var_os(name).is_none()) {
         let why = format!("{missing}, which holds the model's key, is not set here");
         crate::out::say(&format!("{why}: no model answers unless who hosts the runs has it"));
+    }
+    for secret in profile.environment.secrets.iter().filter(|name| std::env::var_os(name).is_none()) {
+        crate::out::say(&format!(
+            "the secret {secret} is not set here: tools do without it unless who hosts the runs has it"
+        ));
     }
 }
 

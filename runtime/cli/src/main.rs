@@ -23,6 +23,7 @@ mod tail;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use outlast_workers::sdk::MaskedLog;
 use outlast_workers::tools::guard;
 use tracing_subscriber::EnvFilter;
 
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
         Err(error) => return misused(&error),
     };
     let filter = EnvFilter::try_from_env("OUTLAST_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| MaskedLog).with_ansi(false).init();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -1,7 +1,8 @@
 //! Environment profiles: where a run's tools work and which model answers.
 //!
-//! Leaves keeping them to the engine, starting workers to the supervisor, and speaking with the model to its worker. Invariant: a profile's name is the hash of its canonical
-//! record, so equal environments share their workers, and no record holds a secret: keys are named by environment variable.
+//! Leaves keeping them to the engine, starting workers to the supervisor, and speaking with the model to its worker. Invariant: a
+//! profile's name is the hash of its canonical record, so equal environments share their workers, and no record holds a secret: keys
+//! are named by environment variable.
 
 use std::path::PathBuf;
 
@@ -24,6 +25,37 @@ pub struct Profile {
     /// The rules about tool calls of runs that are started in it.
     #[serde(default, skip_serializing_if = "Permissions::is_empty")]
     pub permissions: Permissions,
+    /// What of the workers' variables its tools know.
+    #[serde(default, skip_serializing_if = "Environment::is_empty")]
+    pub environment: Environment,
+}
+
+/// Variables of the workers' own environment, by name. Their values stay where they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Environment {
+    /// Those that commands get, besides the few that every command gets.
+    pub variables: Vec<String>,
+    /// Those whose values are secret: known to workers, and taken out of whatever these say.
+    pub secrets: Vec<String>,
+}
+
+impl Environment {
+    /// Whether nothing is named.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.variables.is_empty() && self.secrets.is_empty()
+    }
+
+    /// Returns the first name that no variable can have.
+    #[must_use]
+    pub fn wrong_name(&self) -> Option<&str> {
+        let fits = |name: &str| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            name.chars().all(plain) && name.starts_with(|c: char| !c.is_ascii_digit())
+        };
+        self.variables.iter().chain(&self.secrets).map(String::as_str).find(|name| !fits(name))
+    }
 }
 
 /// The model that answers in a profile.
@@ -128,6 +160,9 @@ impl Profile {
         if !self.permissions.is_empty() {
             body["permissions"] = json!(self.permissions);
         }
+        if !self.environment.is_empty() {
+            body["environment"] = json!(self.environment);
+        }
         body
     }
 }
@@ -139,13 +174,21 @@ mod tests {
     #[test]
     fn equal_environments_have_one_name_and_records_read_back() {
         let model = Model::Scripted { script: "[]".to_owned(), script_name: "a.script.json".to_owned() };
-        let here =
-            Profile { directory: "/a".into(), model: model.clone(), permissions: Permissions::default() };
+        let here = Profile {
+            directory: "/a".into(),
+            model: model.clone(),
+            permissions: Permissions::default(),
+            environment: Environment::default(),
+        };
         let there = Profile { directory: "/b".into(), ..here.clone() };
+        let environment = Environment { variables: vec!["CI".to_owned()], secrets: vec!["TOKEN".to_owned()] };
+        let knowing = Profile { environment, ..here.clone() };
         assert_eq!(here.name(), here.clone().name());
-        assert_ne!(here.name(), there.name());
-        let read: Profile = serde_json::from_value(here.record()).unwrap();
-        assert_eq!(read, here);
-        assert_eq!(here.record()["name"], json!(here.name()));
+        for profile in [here.clone(), there, knowing] {
+            assert_eq!(profile.name() == here.name(), profile == here);
+            let read: Profile = serde_json::from_value(profile.record()).unwrap();
+            assert_eq!(read, profile);
+            assert_eq!(profile.record()["name"], json!(profile.name()));
+        }
     }
 }

@@ -6,6 +6,7 @@
 use serde::Deserialize;
 
 use crate::Json;
+use crate::sdk::Mask;
 use crate::tools::{Capture, Reader};
 
 /// The answer to a call, as much of it as is read.
@@ -67,7 +68,7 @@ fn block(block: &Json) -> String {
 
 /// The pieces in lines of their own, as much of them as fits.
 pub(super) fn bounded<'a>(pieces: impl IntoIterator<Item = &'a str>) -> String {
-    let mut capture = Capture::new(Reader::Model);
+    let mut capture = Capture::new(Reader::Model, &Mask::default());
     for (at, piece) in pieces.into_iter().enumerate() {
         if at > 0 {
             capture.push(b"\n");

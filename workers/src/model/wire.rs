@@ -16,7 +16,7 @@ use super::heard::{Assemble, Progress};
 use super::sse::{Event, Reader};
 use crate::Json;
 use crate::limits::{ERROR_BYTES_MAX, MODEL_CONNECT, MODEL_IDLE, MODEL_USAGE_WAIT, STREAM_BYTES_MAX};
-use crate::sdk::{TaskContext, error_chain, no_roots, with_ring};
+use crate::sdk::{Mask, TaskContext, error_chain, no_roots, with_ring};
 
 /// An endpoint and how to reach it.
 pub(crate) struct Wire {
@@ -26,14 +26,11 @@ pub(crate) struct Wire {
     idle: Duration,
 }
 
-/// What stands in an error where the key stood.
-const KEY_SHOWN: &str = "[key]";
-
 /// The key, or why there is none.
 enum Key {
     NotWanted,
     Missing { variable: String },
-    Present { variable: String, key: String },
+    Present { variable: String, key: String, mask: Mask },
 }
 
 impl Wire {
@@ -55,7 +52,10 @@ impl Wire {
         let key = match settings.key_env.as_deref().filter(|name| !name.is_empty()) {
             None => Key::NotWanted,
             Some(name) => match variable(name).filter(|key| !key.trim().is_empty()) {
-                Some(key) => Key::Present { variable: name.to_owned(), key: key.trim().to_owned() },
+                Some(key) => {
+                    let (variable, key) = (name.to_owned(), key.trim().to_owned());
+                    Key::Present { mask: Mask::new([(name, key.as_str())]), variable, key }
+                }
                 None => Key::Missing { variable: name.to_owned() },
             },
         };
@@ -211,22 +211,17 @@ impl Wire {
 
     /// Takes the key out of what a server says: some repeat it. This comes before any cut, which would leave a part of it.
     fn without_key(&self, said: Json) -> Json {
-        let Key::Present { key, .. } = &self.key else { return said };
-        match said {
-            Json::String(text) => text.replace(key.as_str(), KEY_SHOWN).into(),
-            Json::Array(all) => all.into_iter().map(|one| self.without_key(one)).collect(),
-            Json::Object(fields) => {
-                fields.into_iter().map(|(name, value)| (name, self.without_key(value))).collect()
-            }
-            Json::Null | Json::Bool(_) | Json::Number(_) => said,
+        match &self.key {
+            Key::Present { mask, .. } => mask.json(said),
+            Key::NotWanted | Key::Missing { .. } => said,
         }
     }
 
     /// Takes the key out of an error, wherever it came in from, and says where a refused one comes from.
     pub(crate) fn explained(&self, mut error: ModelError) -> ModelError {
         match &self.key {
-            Key::Present { variable, key } => {
-                error.text = error.text.replace(key.as_str(), KEY_SHOWN);
+            Key::Present { variable, mask, .. } => {
+                error.text = mask.text(error.text);
                 if error.kind == Kind::Auth {
                     error
                         .text

@@ -13,7 +13,9 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use super::activity::Failure;
 use super::desk::Desk;
+use super::mask::Mask;
 use super::progress::Partial;
+use super::secrets::Secrets;
 use crate::Json;
 
 pub(crate) mod parking {
@@ -62,11 +64,12 @@ pub(crate) struct Hand {
     holds: Locked<Option<mpsc::Sender<()>>>,
     pub(crate) partial: Locked<Partial>,
     pub(crate) ends_at: Option<Instant>,
+    secrets: Secrets,
     signs: Arc<Notify>,
 }
 
 impl Hand {
-    pub(crate) fn new(task: Task, signs: Arc<Notify>) -> (Arc<Hand>, mpsc::Receiver<()>) {
+    pub(crate) fn new(task: Task, secrets: Secrets, signs: Arc<Notify>) -> (Arc<Hand>, mpsc::Receiver<()>) {
         let (open, all_gone) = mpsc::channel(1);
         let ends_at = task.budget_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
         let hand = Hand {
@@ -74,8 +77,9 @@ impl Hand {
             stop: watch::Sender::new(None),
             listens: AtomicBool::new(false),
             holds: Locked::new(Some(open)),
-            partial: Locked::new(Partial::default()),
+            partial: Locked::new(Partial::new(secrets.mask().clone())),
             ends_at,
+            secrets,
             signs,
         };
         (Arc::new(hand), all_gone)
@@ -136,7 +140,13 @@ impl TaskContext {
     /// Makes a context that no runtime listens to, to try an activity by itself; handles count as durable at once.
     #[must_use]
     pub fn alone(task: Task) -> TaskContext {
-        let (hand, _) = Hand::new(task, Arc::new(Notify::new()));
+        TaskContext::alone_with(task, Secrets::default())
+    }
+
+    /// As `alone`, with the secrets of a worker.
+    #[must_use]
+    pub fn alone_with(task: Task, secrets: Secrets) -> TaskContext {
+        let (hand, _) = Hand::new(task, secrets, Arc::new(Notify::new()));
         TaskContext { hand, desk: None }
     }
 
@@ -166,6 +176,29 @@ impl TaskContext {
         self.arg(name)
             .and_then(Json::as_str)
             .ok_or_else(|| Failure::bad_input(format!("{name} must be given as text")))
+    }
+
+    /// The value of an argument of type `secret`. It is taken out of whatever this worker says, results and errors included.
+    ///
+    /// # Errors
+    /// `BadInput` if it is missing or no secret, `NoSecret` if the worker was not given the secret of this name.
+    pub fn secret(&self, name: &str) -> Result<&str, Failure> {
+        let named = self.arg(name).and_then(|value| value.get("$secret")).and_then(Json::as_str);
+        let named = named.ok_or_else(|| Failure::bad_input(format!("{name} must be given as a secret")))?;
+        self.hand.secrets.value(named)
+    }
+
+    /// What takes the worker's secrets out of a text. What an activity returns and shows needs no help; what it cuts does, before the
+    /// cut.
+    #[must_use]
+    pub fn mask(&self) -> &Mask {
+        self.hand.secrets.mask()
+    }
+
+    /// The secrets of the worker.
+    #[must_use]
+    pub fn secrets(&self) -> &Secrets {
+        &self.hand.secrets
     }
 
     /// The idempotency key: the same for every attempt of the operation.

@@ -1,7 +1,7 @@
 //! What the worker has in hand: running attempts, and words for the runtime that it has not acknowledged.
 //!
 //! Leaves sending to the loops. Invariant: a token moves from running to unacknowledged under one lock, so `holding` never misses
-//! it: the runtime takes a token that is not listed for one that never arrived.
+//! it: the runtime takes a token that is not listed for one that never arrived; and no word has a secret in it.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -11,11 +11,13 @@ use tokio::sync::{Notify, oneshot, watch};
 
 use super::context::Hand;
 use super::context::parking::Locked;
+use super::secrets::Secrets;
 use crate::limits::REPORT_BATCH_MAX;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Desk {
+    secrets: Secrets,
     state: Locked<State>,
     /// Rings when there is something to report.
     pub(crate) outbox_rang: Notify,
@@ -49,8 +51,9 @@ pub(crate) struct Load {
 }
 
 impl Desk {
-    pub(crate) fn new() -> Desk {
-        Desk { state: Locked::default(), outbox_rang: Notify::new(), changes: watch::Sender::new(0) }
+    pub(crate) fn new(secrets: Secrets) -> Desk {
+        let (state, outbox_rang) = (Locked::default(), Notify::new());
+        Desk { secrets, state, outbox_rang, changes: watch::Sender::new(0) }
     }
 
     pub(crate) fn load(&self) -> Load {
@@ -96,8 +99,13 @@ impl Desk {
         !known
     }
 
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
     /// The attempt is over: its end waits to be acknowledged.
     pub(crate) fn finish(&self, token: &str, kind: OutcomeKind) {
+        let kind = self.secrets.hide_in(kind);
         let mut state = self.state.lock();
         state.running.remove(token);
         // A handle of an attempt that has ended helps nobody, unless it was interrupted.
@@ -113,6 +121,7 @@ impl Desk {
     /// Says something about a running attempt and waits for the answer; `None` if it was given up.
     pub(crate) async fn tell(&self, token: &str, kind: OutcomeKind) -> Option<ReceiptStatus> {
         let (told, answer) = oneshot::channel();
+        let kind = self.secrets.hide_in(kind);
         self.state.lock().push(token, kind, Some(told));
         self.outbox_rang.notify_one();
         answer.await.ok()

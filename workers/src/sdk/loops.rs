@@ -153,7 +153,7 @@ impl Shared {
             attempt = task.attempt,
             "begun"
         );
-        let (hand, all_gone) = Hand::new(task, self.signs.clone());
+        let (hand, all_gone) = Hand::new(task, self.desk.secrets().clone(), self.signs.clone());
         if self.desk.begin(&hand) {
             tokio::spawn(attempt::run(activity, hand, all_gone, self.desk.clone()));
             self.signs.notify_one();

@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use outlast_protocol::worker::TaskProgress;
 
+use super::mask::{Mask, MaskedStream};
 use crate::limits::{PROGRESS_BATCH_BYTES, PROGRESS_BYTES_MAX};
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Partial {
+    masked: MaskedStream,
     unsent: String,
     sent_chars: u64,
     taken_bytes: usize,
@@ -21,13 +23,19 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// Adds text; what is over the limit of an attempt is left out.
+    pub(crate) fn new(mask: Mask) -> Partial {
+        Partial { masked: MaskedStream::new(mask), ..Partial::default() }
+    }
+
+    /// Adds text; what is over the limit of an attempt is left out. What may begin a secret is held back until it is known not to.
     pub(crate) fn push(&mut self, text: &str) {
         let room = PROGRESS_BYTES_MAX - self.taken_bytes;
         let fits = &text[..text.floor_char_boundary(room)];
         self.taken_bytes =
             if fits.len() < text.len() { PROGRESS_BYTES_MAX } else { self.taken_bytes + fits.len() };
-        self.unsent.push_str(fits);
+        let shown = self.masked.push(fits.as_bytes());
+        // It is cut where a secret would begin, which is between characters.
+        self.unsent.push_str(&String::from_utf8_lossy(&shown));
     }
 
     pub(crate) fn set_percent(&mut self, percent: f64) {

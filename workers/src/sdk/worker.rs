@@ -18,6 +18,7 @@ use super::client::{Client, Credentials};
 use super::desk::Desk;
 use super::link::Link;
 use super::loops::Shared;
+use super::secrets::Secrets;
 use crate::limits::{DELIVER_MAX, DRAIN_MAX, HOLD_MAX, ORPHAN_AFTER, STOP_GRACE};
 
 /// Why a worker cannot go on.
@@ -68,6 +69,7 @@ pub struct WorkerBuilder {
     credentials: Credentials,
     drain_max: Duration,
     orphan_after: Option<Duration>,
+    secrets: Secrets,
     register: Register,
 }
 
@@ -83,6 +85,7 @@ impl Worker {
             credentials: Credentials::default(),
             drain_max: DRAIN_MAX,
             orphan_after: None,
+            secrets: Secrets::default(),
             register: Register {
                 worker: format!("{name}-{boot}"),
                 boot,
@@ -216,6 +219,13 @@ impl WorkerBuilder {
         self
     }
 
+    /// What its activities may know and nobody else: see [`Secrets::from_environment`].
+    #[must_use]
+    pub fn secrets(mut self, secrets: Secrets) -> WorkerBuilder {
+        self.secrets = secrets;
+        self
+    }
+
     /// The queues to poll; `default` if not called.
     #[must_use]
     pub fn queues<'a>(mut self, queues: impl IntoIterator<Item = &'a str>) -> WorkerBuilder {
@@ -279,9 +289,10 @@ impl WorkerBuilder {
             return Err(WorkerError::Configuration("it offers nothing".to_owned()));
         }
         let client = Client::new(&self.address, self.credentials).map_err(WorkerError::Configuration)?;
+        self.secrets.hide_in_log();
         let shared = Shared {
             link: Link::new(client),
-            desk: Arc::new(Desk::new()),
+            desk: Arc::new(Desk::new(self.secrets)),
             activities: self.activities,
             register: self.register,
             leaving: watch::Sender::new(false),

@@ -163,14 +163,17 @@ impl Toolbox {
         let path = arg.may_text("path").unwrap_or(".");
         match tool {
             Tool::Read => {
-                files::read(jail, path, arg.count("offset"), arg.count("limit"), reader).map(Output::Text)
+                let (offset, limit) = (arg.count("offset"), arg.count("limit"));
+                files::read(jail, path, offset, limit, reader, task.mask()).map(Output::Text)
             }
             Tool::Write => files::write(jail, path, arg.text("text")).map(Output::Text),
             Tool::Append => files::append(jail, path, arg.text("line"), task.key()).map(Output::Text),
             Tool::List => search::list(jail, path).map(Output::Entries),
             Tool::Find => search::find(jail, arg.text("pattern"), path, &ended).map(Output::Entries),
-            Tool::Grep => search::grep(jail, arg.text("pattern"), path, arg.may_text("glob"), &ended)
-                .map(Output::Entries),
+            Tool::Grep => {
+                let look = search::Look { path, glob: arg.may_text("glob"), mask: task.mask() };
+                search::grep(jail, arg.text("pattern"), look, &ended).map(Output::Entries)
+            }
             Tool::Edit | Tool::Shell => unreachable!("{} does not run on a thread of its own", tool.name()),
         }
     }

@@ -13,6 +13,7 @@ use super::ToolError;
 use super::jail::Jail;
 use super::output::{Capture, Reader};
 use crate::limits::FILE_BYTES_MAX;
+use crate::sdk::Mask;
 
 /// Reads a file, or `limit` lines from line `offset` (from 1).
 pub(crate) fn read(
@@ -21,11 +22,12 @@ pub(crate) fn read(
     offset: Option<u64>,
     limit: Option<u64>,
     reader: Reader,
+    mask: &Mask,
 ) -> Result<String, ToolError> {
     let mut file = open(jail, path)?.0;
     let first = offset.unwrap_or(1);
     let end = limit.map(|limit| first.saturating_add(limit));
-    let mut capture = Capture::new(reader);
+    let mut capture = Capture::new(reader, mask);
     let mut chunk = vec![0; 64 << 10];
     let mut line = 1;
     loop {
@@ -287,9 +289,16 @@ mod tests {
             (Some(4), Some(9), "4"),
             (None, Some(1), "1\n"),
         ] {
-            assert_eq!(read(&jail, "f", offset, limit, Reader::Flow).unwrap(), text, "{offset:?} {limit:?}");
+            assert_eq!(
+                read(&jail, "f", offset, limit, Reader::Flow, &Mask::default()).unwrap(),
+                text,
+                "{offset:?} {limit:?}"
+            );
         }
-        assert_eq!(read(&jail, "f", Some(5), None, Reader::Flow).unwrap_err().text, "f has 4 lines");
+        assert_eq!(
+            read(&jail, "f", Some(5), None, Reader::Flow, &Mask::default()).unwrap_err().text,
+            "f has 4 lines"
+        );
     }
 
     #[test]
@@ -298,7 +307,7 @@ mod tests {
         std::fs::create_dir(dir.path().join("d")).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join("pipe"), 0o600.into()).unwrap();
         for path in ["d", "pipe", "missing"] {
-            assert!(read(&jail, path, None, None, Reader::Flow).is_err(), "{path}");
+            assert!(read(&jail, path, None, None, Reader::Flow, &Mask::default()).is_err(), "{path}");
         }
     }
 

@@ -1,13 +1,14 @@
 //! Output of bounded size: the head and the tail, with a note of what is missing or replaced.
 //!
-//! Leaves reading to the tools. Invariant: memory is bounded by the limits whatever comes in, text is cut between characters, and
-//! nothing is left out or replaced without a note.
+//! Leaves reading to the tools. Invariant: memory is bounded by the limits whatever comes in, text is cut between characters, nothing is
+//! left out or replaced without a note, and no secret is cut in two: it is taken out before.
 
 use std::collections::VecDeque;
 
 use crate::limits::{
     FLOW_OUTPUT_BYTES, FLOW_OUTPUT_LINES, LINE_BYTES_MAX, MODEL_OUTPUT_BYTES, MODEL_OUTPUT_LINES,
 };
+use crate::sdk::{Mask, MaskedStream};
 
 /// Who reads the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,17 +39,24 @@ impl Reader {
 #[derive(Debug)]
 pub(crate) struct Capture {
     reader: Reader,
+    masked: MaskedStream,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
 }
 
 impl Capture {
-    pub(crate) fn new(reader: Reader) -> Capture {
-        Capture { reader, head: Vec::new(), tail: VecDeque::new(), total: 0 }
+    pub(crate) fn new(reader: Reader, mask: &Mask) -> Capture {
+        let masked = MaskedStream::new(mask.clone());
+        Capture { reader, masked, head: Vec::new(), tail: VecDeque::new(), total: 0 }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let shown = self.masked.push(bytes);
+        self.keep(&shown);
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
         let half = self.reader.bytes() / 2;
         self.total += bytes.len() as u64;
         let (first, rest) = bytes.split_at(bytes.len().min(half - self.head.len()));
@@ -58,8 +66,10 @@ impl Capture {
     }
 
     /// The text, with notes at the end of it.
-    pub(crate) fn finish(self) -> String {
-        let Capture { reader, mut head, tail, total } = self;
+    pub(crate) fn finish(mut self) -> String {
+        let rest = self.masked.finish();
+        self.keep(&rest);
+        let Capture { reader, mut head, tail, total, .. } = self;
         let mut notes = Vec::new();
         let kept = (head.len() + tail.len()) as u64;
         let mut tail = Vec::from(tail);
@@ -179,7 +189,7 @@ mod tests {
     use super::*;
 
     fn capture(reader: Reader, chunks: impl IntoIterator<Item = Vec<u8>>) -> String {
-        let mut capture = Capture::new(reader);
+        let mut capture = Capture::new(reader, &Mask::default());
         for chunk in chunks {
             capture.push(&chunk);
         }

@@ -15,6 +15,7 @@ use super::ToolError;
 use super::jail::Jail;
 use super::output::{cut_line, decode};
 use crate::limits::{ENTRIES_MAX, GREP_FILE_BYTES_MAX, WALK_FILES_MAX};
+use crate::sdk::Mask;
 
 /// Says whether a search should end.
 pub(crate) type Ended<'a> = &'a dyn Fn() -> bool;
@@ -46,14 +47,19 @@ pub(crate) fn find(jail: &Jail, pattern: &str, path: &str, ended: Ended) -> Resu
     Ok(bounded(found))
 }
 
+/// Where `grep` looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look<'a> {
+    pub(crate) path: &'a str,
+    /// Only in files that fit.
+    pub(crate) glob: Option<&'a str>,
+    /// What of their text cannot be found.
+    pub(crate) mask: &'a Mask,
+}
+
 /// The lines that fit a regular expression.
-pub(crate) fn grep(
-    jail: &Jail,
-    pattern: &str,
-    path: &str,
-    only: Option<&str>,
-    ended: Ended,
-) -> Result<Vec<String>, ToolError> {
+pub(crate) fn grep(jail: &Jail, pattern: &str, look: Look, ended: Ended) -> Result<Vec<String>, ToolError> {
+    let Look { path, glob: only, mask } = look;
     let regex = Regex::new(pattern).map_err(|error| ToolError::new("BadArguments", error.to_string()))?;
     let only = only.map(|only| Ok((glob(only)?, only))).transpose()?;
     let from = jail.resolve(path)?;
@@ -63,6 +69,8 @@ pub(crate) fn grep(
             continue;
         }
         let Some(text) = text_of(&file) else { continue };
+        // Before it is searched: what fits would tell a secret letter by letter.
+        let text = mask.text(text);
         for (number, line) in text.lines().enumerate().filter(|(_, line)| regex.is_match(line)) {
             found.push(format!("{}:{}: {}", jail.shown(&file), number + 1, cut_line(line)));
         }
@@ -191,9 +199,25 @@ mod tests {
     fn grep_names_file_and_line_and_skips_what_is_no_text() {
         let (_dir, jail) = tree();
         let all = ["README.md:2: needle here", "src/a.rs:2: // Needle 日本", "src/deep/b.rs:1: needle"];
-        assert_eq!(grep(&jail, "(?i)needle", ".", None, &|| false).unwrap(), all);
-        assert_eq!(grep(&jail, "(?i)needle", ".", Some("*.rs"), &|| false).unwrap(), all[1..]);
-        assert_eq!(grep(&jail, "needle", "README.md", None, &|| false).unwrap(), all[..1]);
-        assert!(grep(&jail, "(", ".", None, &|| false).is_err());
+        let mask = Mask::default();
+        let grep =
+            |pattern: &str, path, glob| grep(&jail, pattern, Look { path, glob, mask: &mask }, &|| false);
+        assert_eq!(grep("(?i)needle", ".", None).unwrap(), all);
+        assert_eq!(grep("(?i)needle", ".", Some("*.rs")).unwrap(), all[1..]);
+        assert_eq!(grep("needle", "README.md", None).unwrap(), all[..1]);
+        assert!(grep("(", ".", None).is_err());
+    }
+
+    #[test]
+    fn what_a_secret_is_cannot_be_searched_for() {
+        let (dir, jail) = tree();
+        std::fs::write(dir.path().join("config"), "key = hunter-42!\n").unwrap();
+        let mask = Mask::new([("KEY", "hunter-42!")]);
+        for (pattern, found) in
+            [("hunt", vec![]), ("key = [a-m]", vec![]), ("^key", vec!["config:1: key = [secret KEY]"])]
+        {
+            let look = Look { path: ".", glob: None, mask: &mask };
+            assert_eq!(super::grep(&jail, pattern, look, &|| false).unwrap(), found, "{pattern}");
+        }
     }
 }

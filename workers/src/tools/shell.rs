@@ -2,7 +2,8 @@
 //!
 //! Leaves ending processes to the guard, as long as that lives. Invariant: the attempt's hold is kept until the command and all it
 //! started are gone; the end of the command, not the end of its output, is the end of the call; a command whose end nobody saw is
-//! never answered for; no variable of the worker's environment but those listed here reaches a command.
+//! never answered for; no variable of the worker's environment but those listed here, and those that the profile names, reaches a
+//! command.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -96,6 +97,8 @@ fn start(toolbox: &Toolbox, task: &TaskContext, command: &str) -> io::Result<Run
     };
     builder.arg("-c").arg(command).current_dir(toolbox.jail.root()).process_group(0);
     bare_environment(&mut builder, toolbox.jail.root());
+    let more = toolbox.environment.variables.iter();
+    builder.envs(more.filter_map(|name| Some((name, std::env::var_os(name)?))));
     builder.env("OUTLAST_RUN", task.run()).env("OUTLAST_OP", task.op());
     builder.env("OUTLAST_ATTEMPT", task.attempt().to_string()).env("OUTLAST_IDEMPOTENCY_KEY", task.key());
     // One pipe for both, so that the order of what is written is kept.
@@ -132,7 +135,8 @@ impl Running {
         mut dropped: oneshot::Receiver<()>,
     ) -> io::Result<Option<CommandEnd>> {
         let started = Instant::now();
-        let mut output = Output { capture: Capture::new(reader), open: true, unshown: Vec::new() };
+        let mut output =
+            Output { capture: Capture::new(reader, task.mask()), open: true, unshown: Vec::new() };
         let deadline = tokio::time::sleep(timeout);
         tokio::pin!(deadline);
         let (status, timed_out) = loop {

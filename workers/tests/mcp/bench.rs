@@ -4,11 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_protocol::requests::Permissions;
 use outlast_workers::Json;
 use outlast_workers::mcp::Servers;
 use outlast_workers::sdk::{Activity, Failure, Task, TaskContext};
-use outlast_workers::tools;
+use outlast_workers::tools::{self, Setting};
 use serde_json::json;
 
 /// How long anything here may take before the test gives up. Nothing waits for it to pass.
@@ -31,7 +30,8 @@ pub(crate) fn scripted(script: &Json) -> Json {
 pub(crate) fn bench(servers: &[(&str, Json)]) -> Bench {
     let dir = tempfile::tempdir().unwrap();
     let guard = Some(env!("CARGO_BIN_EXE_outlast-guard").into());
-    let activities = tools::activities(dir.path(), guard, Permissions::default()).unwrap();
+    let activities =
+        tools::activities(Setting { directory: dir.path().into(), guard, ..Setting::default() }).unwrap();
     let bench = Bench { dir, activities };
     bench.configure(servers);
     bench

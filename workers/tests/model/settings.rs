@@ -19,10 +19,17 @@ async fn the_key_goes_to_the_server_and_nowhere_else() {
             Reply::Stream(vec![format!("data: {error}\n\n")], Ending::Close),
         ]);
         let failure = ask_hello(protocol, &server).await.unwrap_err();
-        let expected =
-            format!("wrong key [key]! (the key is that of the environment variable {KEY_VARIABLE})");
+        let expected = format!(
+            "wrong key [secret {KEY_VARIABLE}]! (the key is that of the environment variable {KEY_VARIABLE})"
+        );
         assert!(failure.text.ends_with(&expected), "{}", failure.text);
-        assert!(ask_hello(protocol, &server).await.unwrap_err().text.ends_with("no room for [key]"));
+        assert!(
+            ask_hello(protocol, &server)
+                .await
+                .unwrap_err()
+                .text
+                .ends_with(&format!("no room for [secret {KEY_VARIABLE}]"))
+        );
         let missing = Endpoint { key_env: Some("OUTLAST_TEST_NO_SUCH_KEY".to_owned()), ..endpoint(&server) };
         let input = json!({"messages": [user("hello")]});
         let failure = run(&config(protocol, missing), "model", input.clone()).await.unwrap_err();

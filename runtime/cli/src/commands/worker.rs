@@ -1,7 +1,9 @@
 //! `outlast worker`: the stock workers, started by the runtime or by hand.
 
+use std::io::Write as _;
+
 use outlast_workers::WorkerOptions;
-use outlast_workers::sdk::Credentials;
+use outlast_workers::sdk::{Credentials, MaskedLog};
 
 use crate::failure::{Exit, Failure};
 
@@ -72,6 +74,10 @@ pub(crate) async fn worker(data: Option<&std::path::Path>, arguments: &Arguments
         credentials,
         guard: Some(std::env::current_exe().map_err(cannot)?),
     };
+    // A panic may quote what it found.
+    std::panic::set_hook(Box::new(|panic| {
+        let _nobody = writeln!(MaskedLog, "{panic}");
+    }));
     let served = match arguments.kind {
         Kind::Model => outlast_workers::run_model_worker(options).await,
         Kind::Tool => outlast_workers::run_tool_worker(options).await,

@@ -123,7 +123,9 @@ mod tests {
             ..Endpoint::default()
         };
         let permissions = Default::default();
-        let profile = Profile { directory: "/d".into(), model: Model::Anthropic(found), permissions };
+        let environment = Default::default();
+        let model_found = Model::Anthropic(found);
+        let profile = Profile { directory: "/d".into(), model: model_found, permissions, environment };
         let text = model(&profile);
         assert!(
             text.starts_with("m at http://h/v1 (anthropic, with the key in KEY) answers; tools work in /d\n"),
