@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use outlast_tests::model_server::speak::{heard, pieces};
+use outlast_tests::model_server::speak::{TOKENS, heard, pieces};
 use outlast_tests::model_server::{Ending, KEY, ModelServer, Part, Protocol, Reply, Stop};
 use outlast_tests::process::{Process, until};
 use outlast_tests::world::{Role, World};
@@ -120,6 +120,29 @@ fn a_run_goes_on_when_its_key_is_mended() {
     assert_eq!(world.post("/v1/runs/r/messages", &say).status, 202);
     until("the answer", || told(&world).contains("here I am"));
     assert_eq!(requests(&model), 2);
+}
+
+/// What models read and wrote is kept with the results: it is the same after a kill, and in all that shows a run.
+#[test]
+fn tokens_are_counted_for_the_run_and_survive_a_kill() {
+    let answers = [Reply::Error(500), Reply::Text("one".to_owned()), Reply::Text("two".to_owned())];
+    let model = ModelServer::giving(answers);
+    let world = world_of(&model, Protocol::Anthropic);
+    let mut server = agent(&world);
+    idle(&world);
+    let (read, _, written) = TOKENS;
+    assert_eq!(world.get("/v1/runs/r")["tokens"], json!({"input": read, "output": written}));
+    server.murder();
+    let _server = world.host(&[]);
+    idle(&world);
+    let say = json!({"type": "Say", "value": {"text": "again"}, "id": "m"});
+    assert_eq!(world.post("/v1/runs/r/messages", &say).status, 202);
+    until("the second answer", || told(&world).contains("two"));
+    idle(&world);
+    let sum = json!({"input": 2 * read, "output": 2 * written});
+    assert_eq!(world.get("/v1/runs/r")["tokens"], sum);
+    let shown = world.run(&["show", "r"]).stdout;
+    assert!(shown.contains(&format!("tokens {} in, {} out", 2 * read, 2 * written)), "{shown}");
 }
 
 /// Case MOD-11: a conversation that cannot be made small enough ends in an error that says what is large.

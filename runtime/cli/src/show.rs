@@ -1,6 +1,6 @@
 //! Runs, questions and events in lines for people.
 
-use outlast_protocol::run::{OutcomeView, QuestionView, RunView, WaitingFor};
+use outlast_protocol::run::{OutcomeView, QuestionView, RunView, TokensView, WaitingFor};
 use serde_json::Value;
 
 use crate::failure::Exit;
@@ -164,7 +164,7 @@ pub(crate) fn run(run: &RunView) -> String {
             run.status,
             if run.state.is_empty() { String::new() } else { format!(" in {}", run.state) }
         ),
-        format!("events   {}, cost {}", run.events, run.cost),
+        format!("events   {}, cost {}{}", run.events, run.cost, tokens(run)),
         format!("started  {}, last event {}", run.started_at, run.updated_at),
     ];
     if let Some(waiting) = &run.waiting_for {
@@ -180,6 +180,14 @@ pub(crate) fn run(run: &RunView) -> String {
     }
     lines.extend(run.questions.iter().map(|asked| format!("question {}\n{}", asked.id, question(asked))));
     lines.join("\n")
+}
+
+/// Returns what models read and wrote for a run, behind its cost; nothing if that is nothing.
+pub(crate) fn tokens(run: &RunView) -> String {
+    match run.tokens {
+        TokensView { input: 0, output: 0 } => String::new(),
+        TokensView { input, output } => format!(", tokens {input} in, {output} out"),
+    }
 }
 
 /// Returns a run in one line of a list.

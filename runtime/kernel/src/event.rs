@@ -3,7 +3,11 @@
 //! A closed list of facts from outside. What follows from them (states, operations, inputs, questions, emits) is derived and
 //! never stored. The one- and two-letter keys are the stored form; [`crate::event`] types change only by added optional fields.
 
+mod tokens;
+
 use serde::{Deserialize, Serialize};
+
+pub use tokens::Tokens;
 
 use crate::Json;
 use crate::ids::{Attempt, Millis, OpId, RunId, Seq};
@@ -73,6 +77,9 @@ pub enum EventKind {
         /// Money spent, a decimal.
         #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
         cost: Option<String>,
+        /// Tokens that a language model read and wrote.
+        #[serde(rename = "u", default, skip_serializing_if = "Tokens::is_none")]
+        tokens: Tokens,
     },
     /// An attempt failed with an answer, or was given up in time.
     Failed {
@@ -94,6 +101,9 @@ pub enum EventKind {
         /// Money spent, a decimal.
         #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
         cost: Option<String>,
+        /// Tokens that a language model read and wrote.
+        #[serde(rename = "u", default, skip_serializing_if = "Tokens::is_none")]
+        tokens: Tokens,
     },
     /// An attempt of a `once` activity is about to be handed out.
     Begun {

@@ -7,7 +7,7 @@ use serde_json::{Map, json};
 use crate::Json;
 use crate::event::{
     ChildrenOfFork, Choice, Config, Event, EventKind, Failure, LostWhy, OnOpen, Receipt, Settlement,
-    SpawnResult, Started,
+    SpawnResult, Started, Tokens,
 };
 use crate::ids::{OpId, RunId};
 use crate::operation::Outcome;
@@ -68,12 +68,12 @@ impl EventKind {
 
 fn of_operation(kind: &EventKind) -> Json {
     match kind {
-        EventKind::Done { activity, attempt, value, cost, .. } => {
-            json!({"activity": activity, "attempt": attempt, "value": value, "cost": cost})
-        }
-        EventKind::Failed { activity, attempt, error, retry_at, cost, .. } => json!({
+        EventKind::Done { activity, attempt, value, cost, tokens, .. } => json!({
+            "activity": activity, "attempt": attempt, "value": value, "cost": cost, "tokens": of_tokens(*tokens),
+        }),
+        EventKind::Failed { activity, attempt, error, retry_at, cost, tokens, .. } => json!({
             "activity": activity, "attempt": attempt, "error": failure(error),
-            "retry_at": retry_at.map(time_text), "cost": cost,
+            "retry_at": retry_at.map(time_text), "cost": cost, "tokens": of_tokens(*tokens),
         }),
         EventKind::Begun { attempt, worker, .. } => json!({"attempt": attempt, "worker": worker}),
         EventKind::Lost { attempt, why, .. } => json!({"attempt": attempt, "why": lost(*why)}),
@@ -114,6 +114,10 @@ fn of_operation(kind: &EventKind) -> Json {
         | EventKind::Cancelled { .. }
         | EventKind::Terminated { .. } => Json::Null,
     }
+}
+
+fn of_tokens(tokens: Tokens) -> Option<Json> {
+    (!tokens.is_none()).then(|| json!({"input": tokens.input, "output": tokens.output}))
 }
 
 fn of_run(kind: &EventKind) -> Json {

@@ -1,7 +1,7 @@
 //! Inputs: what the outside wants to happen, before it has a number; and the typed refusals.
 
 use crate::Json;
-use crate::event::{Choice, Failure, LostWhy, Receipt, Settlement, SpawnResult};
+use crate::event::{Choice, Failure, LostWhy, Receipt, Settlement, SpawnResult, Tokens};
 use crate::ids::{Attempt, OpId, Seq};
 use crate::operation::Outcome;
 
@@ -140,6 +140,8 @@ pub enum Report {
         value: Json,
         /// Money spent, a decimal.
         cost: Option<String>,
+        /// Tokens that a language model read and wrote.
+        tokens: Tokens,
     },
     /// It failed and says so.
     Failed {
@@ -147,6 +149,8 @@ pub enum Report {
         error: Failure,
         /// Money spent, a decimal.
         cost: Option<String>,
+        /// Tokens that a language model read and wrote.
+        tokens: Tokens,
     },
     /// Something to resume with, should this attempt be lost.
     Handle(Json),

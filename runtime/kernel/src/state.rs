@@ -50,7 +50,7 @@ use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync, VectorSync};
 use rust_decimal::Decimal;
 
 use crate::Json;
-use crate::event::{Config, Event, EventKind};
+use crate::event::{Config, Event, EventKind, Tokens};
 use crate::fault::Fault;
 use crate::ids::{Millis, OpId, RunId, Seq};
 use crate::json::value_to_json;
@@ -88,6 +88,7 @@ pub(crate) struct Core {
     /// Ids that senders gave, with a hash of what they sent.
     pub(crate) seen: RedBlackTreeMapSync<Arc<str>, (u64, Seq)>,
     pub(crate) spent: Decimal,
+    pub(crate) tokens: Tokens,
     pub(crate) reserved: Decimal,
     /// Operations that wait for room in the budget.
     pub(crate) waiting: RedBlackTreeSetSync<OpId>,
@@ -310,6 +311,12 @@ impl State {
         self.core.spent.to_string()
     }
 
+    /// Returns the tokens that language models read and wrote, as far as workers have told.
+    #[must_use]
+    pub fn tokens(&self) -> Tokens {
+        self.core.tokens
+    }
+
     /// Returns the money reserved for open operations, a decimal.
     #[must_use]
     pub fn reserved(&self) -> String {
@@ -458,6 +465,7 @@ impl Core {
             closed: false,
             seen: RedBlackTreeMapSync::new_sync(),
             spent: Decimal::ZERO,
+            tokens: Tokens::default(),
             reserved: Decimal::ZERO,
             waiting: RedBlackTreeSetSync::new_sync(),
             decided: Arc::new(Vec::new()),

@@ -10,7 +10,7 @@ use common::build::{decimal, go, limit};
 use common::machines::adder;
 use common::{Run, compiled};
 use outlast_dsl::machine::Measure;
-use outlast_kernel::event::LostWhy;
+use outlast_kernel::event::{LostWhy, Tokens};
 use outlast_kernel::input::{Input, Report};
 use outlast_kernel::operation::{Outcome, Phase};
 use serde_json::{Value as Json, json};
@@ -19,7 +19,7 @@ use serde_json::{Value as Json, json};
 #[track_caller]
 fn paid(run: &mut Run, name: &str, value: Json, cost: &str) {
     let (op, _) = run.op(name);
-    run.answer_op(op, Report::Done { value, cost: Some(cost.to_owned()) });
+    run.answer_op(op, Report::Done { value, cost: Some(cost.to_owned()), tokens: Tokens::default() });
 }
 
 #[test]
@@ -34,12 +34,28 @@ fn what_is_done_beside_a_state_is_let_through_when_it_is_alone() {
     let phases: Vec<Phase> = run.activities().into_iter().map(|(_, work)| work.phase.clone()).collect();
     assert_eq!(phases, [Phase::Ready, Phase::Budget], "while others hold money, it waits");
     let (first, _) = run.activities()[0];
-    run.answer_op(first, Report::Done { value: json!(null), cost: Some("0.40".to_owned()) });
+    run.answer_op(
+        first,
+        Report::Done { value: json!(null), cost: Some("0.40".to_owned()), tokens: Tokens::default() },
+    );
     assert_eq!(run.phase("note"), Phase::Ready);
     run.must_be_sound();
     run.say("Enough", json!({}));
     run.done("note", json!(null));
     assert_eq!(run.result(), json!(3));
+    run.must_be_sound();
+}
+
+#[test]
+fn tokens_are_summed_over_results_and_failures() {
+    let mut run = Run::start(adder(), json!({}));
+    for (n, input) in [(1, 1_000), (2, u64::MAX)] {
+        run.say("Add", json!({"n": n}));
+        let (op, _) = run.activities()[0];
+        let tokens = Tokens { input, output: 10 };
+        run.answer_op(op, Report::Done { value: json!(null), cost: None, tokens });
+    }
+    assert_eq!(run.state.tokens(), Tokens { input: u64::MAX, output: 20 });
     run.must_be_sound();
 }
 

@@ -8,7 +8,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Run, bytes, machines};
-use outlast_kernel::event::{ChildrenOfFork, Choice, Event, EventKind, Failure, LostWhy, Settlement};
+use outlast_kernel::event::{ChildrenOfFork, Choice, Event, EventKind, Failure, LostWhy, Settlement, Tokens};
 use outlast_kernel::ids::{Attempt, Millis, OpId, Seq};
 use outlast_kernel::input::{Input, Report, Stopped};
 use outlast_kernel::operation::{OperationKind, Outcome, Phase};
@@ -50,8 +50,8 @@ fn input(run: &Run, number: u64) -> Input {
     }
     let reported = |report| Input::Reported { op, attempt, report };
     match number & 0xff {
-        0..60 => reported(Report::Done { value: result(name, number), cost }),
-        60..85 => reported(Report::Failed { error: failure(number), cost }),
+        0..60 => reported(Report::Done { value: result(name, number), cost, tokens: Tokens::default() }),
+        60..85 => reported(Report::Failed { error: failure(number), cost, tokens: Tokens::default() }),
         85..87 => reported(Report::Handle(json!({"job": number >> 60}))),
         87..90 => {
             reported(Report::Stopped([Stopped::Timeout, Stopped::Cancelled, Stopped::Leaving][pick(3)]))
@@ -250,7 +250,7 @@ proptest! {
             }
             let bad = |n, time, digest, kind| Event { n, time, digest, kind };
             let (next, time, digest) = (run.state.last().next(), run.now, run.state.digest());
-            let done = EventKind::Done { op: OpId(Seq(999), 0), activity: "work".to_owned(), attempt: Attempt(1), value: json!(1), cost: None };
+            let done = EventKind::Done { op: OpId(Seq(999), 0), activity: "work".to_owned(), attempt: Attempt(1), value: json!(1), cost: None, tokens: Tokens::default() };
             let mut state = run.state.clone();
             for event in [
                 bad(next.next(), time, digest, EventKind::Closed),

@@ -5,7 +5,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Run, compiled, trips::trip};
-use outlast_kernel::event::{EventKind, Failure, LostWhy, Settlement};
+use outlast_kernel::event::{EventKind, Failure, LostWhy, Settlement, Tokens};
 use outlast_kernel::ids::OpId;
 use outlast_kernel::input::{Input, Report};
 use outlast_kernel::operation::{OperationKind, Outcome, Phase};
@@ -25,16 +25,16 @@ fn first(run: &Run) -> OpId {
 }
 
 fn done(value: &str) -> Report {
-    Report::Done { value: json!(value), cost: None }
+    Report::Done { value: json!(value), cost: None, tokens: Tokens::default() }
 }
 
 fn nothing() -> Report {
-    Report::Done { value: Json::Null, cost: None }
+    Report::Done { value: Json::Null, cost: None, tokens: Tokens::default() }
 }
 
 fn refused() -> Report {
     let error = Failure { kind: "failed".to_owned(), text: "no".to_owned(), ..Failure::default() };
-    Report::Failed { error, cost: None }
+    Report::Failed { error, cost: None, tokens: Tokens::default() }
 }
 
 /// Books all three hotels.

@@ -28,6 +28,9 @@ pub struct RunView {
     pub unread: Vec<Json>,
     /// Money spent, a decimal.
     pub cost: String,
+    /// Tokens that language models read and wrote, as far as workers have told.
+    #[serde(default)]
+    pub tokens: TokensView,
     /// How many events its history has.
     pub events: u64,
     /// RFC 3339.
@@ -39,6 +42,15 @@ pub struct RunView {
     pub parent: Option<Json>,
     /// The environment profile.
     pub profile: String,
+}
+
+/// Tokens of language models.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokensView {
+    /// Read.
+    pub input: u64,
+    /// Written.
+    pub output: u64,
 }
 
 /// How a run ended.

@@ -158,7 +158,7 @@ pub enum OutcomeKind {
         /// Money spent, a decimal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<String>,
-        /// Tokens and the like, for people.
+        /// Tokens and the like: `input_tokens` and `output_tokens` are kept with the result and counted for the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Json>,
     },
@@ -169,6 +169,9 @@ pub enum OutcomeKind {
         /// Money spent, a decimal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<String>,
+        /// As of `Done`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Json>,
     },
     /// Something to resume with; durable before it is acknowledged.
     Handle {

@@ -4,10 +4,11 @@
 
 use outlast_kernel::Json;
 use outlast_kernel::State;
+use outlast_kernel::event::Tokens;
 use outlast_kernel::ids::{Millis, OpId, RunId, Seq};
 use outlast_kernel::operation::{Operation, OperationKind, Outcome, Question};
 use outlast_kernel::text::time_text;
-use outlast_protocol::run::{OutcomeView, QuestionView, RunView, WaitingFor};
+use outlast_protocol::run::{OutcomeView, QuestionView, RunView, TokensView, WaitingFor};
 use outlast_store::{Status, Summary};
 use serde_json::json;
 
@@ -87,6 +88,7 @@ pub(crate) fn view(
         questions: state.operations().filter_map(question).collect(),
         unread: state.unread().into_iter().map(|(id, name, value)| unread(&id, &name, &value)).collect(),
         cost: state.cost(),
+        tokens: tokens(state.tokens()),
         events: state.last().0,
         started_at: time_text(facts.started_at),
         updated_at: time_text(state.time()),
@@ -172,6 +174,10 @@ pub(crate) fn broken(summary: &Summary, cause: &str) -> RunView {
     view
 }
 
+fn tokens(Tokens { input, output }: Tokens) -> TokensView {
+    TokensView { input, output }
+}
+
 fn empty(run: &RunId, summary: &Summary) -> RunView {
     RunView {
         id: run.to_string(),
@@ -184,6 +190,7 @@ fn empty(run: &RunId, summary: &Summary) -> RunView {
         questions: Vec::new(),
         unread: Vec::new(),
         cost: "0".into(),
+        tokens: TokensView::default(),
         events: 0,
         started_at: time_text(summary.started_at),
         updated_at: time_text(summary.updated_at),

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use outlast_kernel::event::{Failure, LostWhy};
+use outlast_kernel::Json;
+use outlast_kernel::event::{Failure, LostWhy, Tokens};
 use outlast_kernel::ids::RunId;
 use outlast_kernel::input::{Report, Stopped};
 use outlast_kernel::operation::Class;
@@ -326,8 +327,12 @@ fn digest(kind: &OutcomeKind) -> [u8; 32] {
 
 fn report(kind: OutcomeKind) -> Report {
     match kind {
-        OutcomeKind::Done { value, cost, usage: _ } => Report::Done { value, cost },
-        OutcomeKind::Failed { error, cost } => Report::Failed { error: failure(error), cost },
+        OutcomeKind::Done { value, cost, usage } => {
+            Report::Done { value, cost, tokens: tokens(usage.as_ref()) }
+        }
+        OutcomeKind::Failed { error, cost, usage } => {
+            Report::Failed { error: failure(error), cost, tokens: tokens(usage.as_ref()) }
+        }
         OutcomeKind::Handle { handle } => Report::Handle(handle),
         OutcomeKind::Stopped { why } => Report::Stopped(match why {
             StoppedWhy::Timeout => Stopped::Timeout,
@@ -335,6 +340,12 @@ fn report(kind: OutcomeKind) -> Report {
             StoppedWhy::Leaving => Stopped::Leaving,
         }),
     }
+}
+
+/// Returns the tokens that a worker tells of; what is no count is none.
+fn tokens(usage: Option<&Json>) -> Tokens {
+    let count = |name| usage.and_then(|usage| usage.get(name)?.as_u64()).unwrap_or_default();
+    Tokens { input: count("input_tokens"), output: count("output_tokens") }
 }
 
 fn failure(error: TaskError) -> Failure {

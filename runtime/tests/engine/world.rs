@@ -313,7 +313,7 @@ impl Worker {
     pub(crate) async fn fails(&self, task: &Task, kind: &str) -> ReceiptStatus {
         let error =
             TaskError { kind: kind.into(), text: "no".into(), retryable: true, ..TaskError::default() };
-        self.report(task, OutcomeKind::Failed { error, cost: None }).await
+        self.report(task, OutcomeKind::Failed { error, cost: None, usage: None }).await
     }
 
     pub(crate) async fn progress(&self, tasks: &[(&Task, Option<&str>)]) {

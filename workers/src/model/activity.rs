@@ -105,7 +105,7 @@ impl Activity for Extract {
                 // Another attempt may well give it.
                 let error =
                     ModelError::new(Kind::Cut, format!("the answer is not what was asked for: {problem}"));
-                Err(ModelError { cost, ..error }.into())
+                Err(ModelError { cost, usage: Some(usage), ..error }.into())
             }
         }
     }

@@ -19,6 +19,8 @@ pub(crate) struct ModelError {
     pub(crate) retry_after: Option<Duration>,
     /// Money spent on it, a decimal, if it is known.
     pub(crate) cost: Option<String>,
+    /// What it took, if something was heard.
+    pub(crate) usage: Option<Json>,
 }
 
 /// What went wrong.
@@ -69,7 +71,7 @@ impl ModelError {
         let text = quote(&text.into(), ERROR_CHARS_MAX);
         // Flows declare that field of this error, so there is always one.
         let retry_after = (kind == Kind::RateLimited).then_some(RETRY_AFTER_DEFAULT);
-        ModelError { kind, text, retryable: kind.retryable(), retry_after, cost: None }
+        ModelError { kind, text, retryable: kind.retryable(), retry_after, cost: None, usage: None }
     }
 
     /// Another attempt would end the same way.
@@ -100,7 +102,8 @@ impl From<ModelError> for Failure {
         let mut failure = Failure::new(error.kind.name(), error.text);
         failure.retryable = error.retryable;
         failure.retry_after = error.retry_after;
-        failure.cost = error.cost;
+        failure.cost = error.cost.map(String::into_boxed_str);
+        failure.usage = error.usage.map(Box::new);
         failure
     }
 }

@@ -136,8 +136,9 @@ impl Remote {
         }
         // What was heard is paid for, also if it broke off or makes no answer.
         let cost = self.rates.and_then(|rates| rates.cost(&heard.usage));
+        let usage = heard.usage.shown();
         let answer = read.and_then(|()| heard.answer(&task.op().replace('.', "_")));
-        answer.map_err(|error| ModelError { cost, ..sized(error) })
+        answer.map_err(|error| ModelError { cost, usage: Some(usage), ..sized(error) })
     }
 
     fn completion(&self, answer: Answer) -> Completion {

@@ -34,7 +34,7 @@ pub struct Done {
     pub value: Json,
     /// Money spent, a decimal.
     pub cost: Option<String>,
-    /// Tokens and the like, for people.
+    /// What it took: `input_tokens` and `output_tokens` are counted for the run.
     pub usage: Option<Json>,
 }
 
@@ -60,7 +60,9 @@ pub struct Failure {
     /// Fields of a declared error.
     pub fields: serde_json::Map<String, Json>,
     /// Money spent, a decimal.
-    pub cost: Option<String>,
+    pub cost: Option<Box<str>>,
+    /// As of [`Done`].
+    pub usage: Option<Box<Json>>,
 }
 
 impl Failure {
@@ -73,6 +75,7 @@ impl Failure {
             retry_after: None,
             fields: serde_json::Map::new(),
             cost: None,
+            usage: None,
         }
     }
 

@@ -34,7 +34,11 @@ pub(crate) async fn run(
         }
         None => {
             let text = format!("this worker does not offer {}", hand.task.activity);
-            OutcomeKind::Failed { error: Failure::new("UnknownActivity", text).into_error(), cost: None }
+            OutcomeKind::Failed {
+                error: Failure::new("UnknownActivity", text).into_error(),
+                cost: None,
+                usage: None,
+            }
         }
     };
     hand.close_holds();
@@ -100,8 +104,9 @@ fn outcome(ended: Ended, hand: &Hand) -> OutcomeKind {
             Err(error) => bad_result(&format!("the result cannot be written as JSON: {error}")),
         },
         Ok(Err(failure)) => {
-            let cost = failure.cost.clone();
-            OutcomeKind::Failed { error: failure.into_error(), cost }
+            let (cost, usage) =
+                (failure.cost.as_deref().map(str::to_owned), failure.usage.as_deref().cloned());
+            OutcomeKind::Failed { error: failure.into_error(), cost, usage }
         }
         Err(_) if hand.task.effect == "once" => {
             tracing::error!(activity = hand.task.activity, "an activity panicked; its effect is in doubt");
@@ -109,7 +114,11 @@ fn outcome(ended: Ended, hand: &Hand) -> OutcomeKind {
         }
         Err(error) => {
             let text = format!("the activity panicked: {}", panic_text(error));
-            OutcomeKind::Failed { error: Failure::new("Panicked", text).into_error(), cost: None }
+            OutcomeKind::Failed {
+                error: Failure::new("Panicked", text).into_error(),
+                cost: None,
+                usage: None,
+            }
         }
     }
 }

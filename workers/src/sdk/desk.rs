@@ -218,7 +218,7 @@ const BAD_RESULT: &str = "BadResult";
 /// The end of an attempt whose result cannot be reported.
 pub(crate) fn bad_result(text: &str) -> OutcomeKind {
     let error = TaskError { kind: BAD_RESULT.to_owned(), text: text.to_owned(), ..TaskError::default() };
-    OutcomeKind::Failed { error, cost: None }
+    OutcomeKind::Failed { error, cost: None, usage: None }
 }
 
 impl State {

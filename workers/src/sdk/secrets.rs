@@ -109,12 +109,12 @@ impl Secrets {
                 cost,
                 usage: usage.map(|usage| mask.json(usage)),
             },
-            OutcomeKind::Failed { mut error, cost } => {
+            OutcomeKind::Failed { mut error, cost, usage } => {
                 error.text = mask.text(error.text);
                 error.kind = mask.text(error.kind);
                 let fields = std::mem::take(&mut error.fields);
                 error.fields = fields.into_iter().map(|(name, value)| (name, mask.json(value))).collect();
-                OutcomeKind::Failed { error, cost }
+                OutcomeKind::Failed { error, cost, usage: usage.map(|usage| mask.json(usage)) }
             }
             OutcomeKind::Handle { handle } => OutcomeKind::Handle { handle: mask.json(handle) },
             OutcomeKind::Stopped { why } => OutcomeKind::Stopped { why },
@@ -180,7 +180,11 @@ mod tests {
                 cost: None,
                 usage: Some(json!("canary-7731")),
             },
-            OutcomeKind::Failed { error: failure.into_error(), cost: None },
+            OutcomeKind::Failed {
+                error: failure.into_error(),
+                cost: None,
+                usage: Some(json!("canary-7731")),
+            },
             OutcomeKind::Handle { handle: json!({"canary-7731": "x"}) },
         ] {
             let said = serde_json::to_string(&secrets().hide_in(kind)).unwrap();

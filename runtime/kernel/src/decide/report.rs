@@ -5,7 +5,7 @@
 
 use outlast_dsl::machine::Activity;
 
-use crate::event::{EventKind, Failure, LostWhy};
+use crate::event::{EventKind, Failure, LostWhy, Tokens};
 use crate::ids::{Attempt, Millis, OpId};
 use crate::input::{Refusal, Report, Stopped};
 use crate::json::{Unknown, parse_decimal, value_to_json};
@@ -27,6 +27,13 @@ struct Try<'a> {
     random: u64,
 }
 
+/// What an attempt has used up.
+#[derive(Clone, Copy, Default)]
+struct Spent<'a> {
+    cost: Option<&'a str>,
+    tokens: Tokens,
+}
+
 impl State {
     pub(super) fn reported(
         &self,
@@ -38,15 +45,15 @@ impl State {
     ) -> Result<EventKind, Refusal> {
         let of = self.attempt(op, attempt, now, random)?;
         match report {
-            Report::Done { value, cost } => {
+            Report::Done { value, cost, tokens } => {
                 if !answers(&of) {
                     return Err(Refusal::Superseded { op, attempt });
                 }
-                Ok(self.done(&of, value, cost.as_deref()))
+                Ok(self.done(&of, value, Spent { cost: cost.as_deref(), tokens: *tokens }))
             }
-            Report::Failed { error, cost } => {
+            Report::Failed { error, cost, tokens } => {
                 in_hand(&of)?;
-                Ok(self.failed(&of, error.clone(), cost.as_deref()))
+                Ok(self.failed(&of, error.clone(), Spent { cost: cost.as_deref(), tokens: *tokens }))
             }
             Report::Handle(handle) => {
                 in_hand(&of)?;
@@ -82,7 +89,7 @@ impl State {
         if why == LostWhy::Timeout && of.work.class != Class::Once {
             let text = format!("an attempt of {} gave no result in time", of.activity.name);
             let error = Failure { kind: "timeout".to_owned(), text, retryable: true, ..Failure::default() };
-            return Ok(self.failed(&of, error, None));
+            return Ok(self.failed(&of, error, Spent::default()));
         }
         Ok(EventKind::Lost { op, attempt, why })
     }
@@ -97,24 +104,25 @@ impl State {
         }
     }
 
-    fn done(&self, of: &Try<'_>, value: &crate::Json, cost: Option<&str>) -> EventKind {
+    fn done(&self, of: &Try<'_>, value: &crate::Json, spent: Spent<'_>) -> EventKind {
         match self.reader(Unknown::Drop).read(&of.activity.result, value) {
             Ok(value) => EventKind::Done {
                 op: of.op,
                 activity: of.activity.name.clone(),
                 attempt: of.attempt,
                 value: value_to_json(&value),
-                cost: canonical_cost(cost),
+                cost: canonical_cost(spent.cost),
+                tokens: spent.tokens,
             },
             Err(mismatch) => {
                 let text = format!("the result of {} does not fit its type: {mismatch}", of.activity.name);
                 let error = Failure { kind: "failed".to_owned(), text, ..Failure::default() };
-                self.failed(of, error, cost)
+                self.failed(of, error, spent)
             }
         }
     }
 
-    fn failed(&self, of: &Try<'_>, error: Failure, cost: Option<&str>) -> EventKind {
+    fn failed(&self, of: &Try<'_>, error: Failure, spent: Spent<'_>) -> EventKind {
         let error = self.canonical(of, error);
         EventKind::Failed {
             op: of.op,
@@ -122,7 +130,8 @@ impl State {
             attempt: of.attempt,
             retry_at: self.retry_at(of, &error),
             error,
-            cost: canonical_cost(cost),
+            cost: canonical_cost(spent.cost),
+            tokens: spent.tokens,
         }
     }
 

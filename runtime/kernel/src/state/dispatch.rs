@@ -46,10 +46,12 @@ impl Turn<'_> {
                 self.env.config = Arc::clone(&self.s.config);
                 Ok(())
             }
-            EventKind::Done { op, activity, attempt, value, cost } => {
+            EventKind::Done { op, activity, attempt, value, cost, tokens } => {
+                self.s.tokens = self.s.tokens.plus(*tokens);
                 self.done(*op, activity, value, (*attempt, cost.as_deref()))
             }
-            EventKind::Failed { op, activity, attempt, error, retry_at, cost } => {
+            EventKind::Failed { op, activity, attempt, error, retry_at, cost, tokens } => {
+                self.s.tokens = self.s.tokens.plus(*tokens);
                 let cost = cost.as_deref();
                 self.failed(*op, activity, &Failed { attempt: *attempt, error, retry_at: *retry_at, cost })
             }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parts::{Cancelling, EndedChild, Mail, Node, NodeId, Op, Undo};
 use super::{Core, State};
-use crate::event::{Config, Event};
+use crate::event::{Config, Event, Tokens};
 use crate::ids::{Millis, OpId, RunId, Seq};
 use crate::operation::{Blocked, Outcome};
 use crate::program::Program;
@@ -38,6 +38,8 @@ pub struct Snapshot {
     closed: bool,
     seen: Vec<(Arc<str>, u64, Seq)>,
     spent: String,
+    #[serde(default, skip_serializing_if = "Tokens::is_none")]
+    tokens: Tokens,
     reserved: String,
     waiting: Vec<OpId>,
     decided: Arc<Vec<(OpId, String)>>,
@@ -124,6 +126,7 @@ impl State {
             closed: core.closed,
             seen: core.seen.iter().map(|(id, (hash, n))| (Arc::clone(id), *hash, *n)).collect(),
             spent: core.spent.to_string(),
+            tokens: core.tokens,
             reserved: core.reserved.to_string(),
             waiting: core.waiting.iter().copied().collect(),
             decided: Arc::clone(&core.decided),
@@ -179,6 +182,7 @@ impl State {
             closed: snapshot.closed,
             seen: snapshot.seen.into_iter().map(|(id, hash, n)| (id, (hash, n))).collect(),
             spent,
+            tokens: snapshot.tokens,
             reserved,
             waiting: snapshot.waiting.into_iter().collect(),
             decided: snapshot.decided,

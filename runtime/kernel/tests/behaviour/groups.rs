@@ -4,7 +4,7 @@ use crate::common::Run;
 use crate::common::machines::{budget, fan_out, regions};
 use crate::{begin, fail_op, finish, open};
 use outlast_dsl::machine::Join;
-use outlast_kernel::event::Choice;
+use outlast_kernel::event::{Choice, Tokens};
 use outlast_kernel::ids::Attempt;
 use outlast_kernel::input::{Input, Report};
 use outlast_kernel::operation::Phase;
@@ -108,7 +108,8 @@ fn what_does_not_fit_the_budget_waits_and_breaks_the_limit_when_alone() {
     assert_eq!((ready(&run), run.state.reserved()), (2, "0.8".to_owned()));
     let done = |run: &mut Run, cost: &str| {
         let op = open(run)[0];
-        let report = Report::Done { value: json!("x"), cost: Some(cost.to_owned()) };
+        let report =
+            Report::Done { value: json!("x"), cost: Some(cost.to_owned()), tokens: Tokens::default() };
         run.must(Input::Reported { op, attempt: Attempt(1), report });
     };
     done(&mut run, "0.05");

@@ -10,7 +10,7 @@ mod people;
 mod runs;
 
 use common::Run;
-use outlast_kernel::event::Failure;
+use outlast_kernel::event::{Failure, Tokens};
 use outlast_kernel::ids::{Attempt, OpId};
 use outlast_kernel::input::{Input, Report};
 use serde_json::json;
@@ -27,7 +27,11 @@ fn finish(run: &mut Run, op: OpId, text: &str) {
 fn fail_op(run: &mut Run, op: OpId) {
     begin(run, op);
     let error = Failure { kind: "failed".to_owned(), text: "no".to_owned(), ..Failure::default() };
-    run.must(Input::Reported { op, attempt: Attempt(1), report: Report::Failed { error, cost: None } });
+    run.must(Input::Reported {
+        op,
+        attempt: Attempt(1),
+        report: Report::Failed { error, cost: None, tokens: Tokens::default() },
+    });
 }
 
 fn open(run: &Run) -> Vec<OpId> {

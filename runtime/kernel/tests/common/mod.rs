@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use outlast_dsl::machine::Machine;
 use outlast_kernel::event::{
-    ChildrenOfFork, Choice, Config, Event, EventKind, Failure, LostWhy, OnOpen, Started,
+    ChildrenOfFork, Choice, Config, Event, EventKind, Failure, LostWhy, OnOpen, Started, Tokens,
 };
 use outlast_kernel::ids::{Attempt, Millis, OpId, RunId};
 use outlast_kernel::input::{Input, Refusal, Report};
@@ -189,14 +189,14 @@ impl Run {
     pub(crate) fn done(&mut self, name: &str, value: Json) {
         let (op, work) = self.op(name);
         self.hand_out(op, &work);
-        let report = Report::Done { value, cost: None };
+        let report = Report::Done { value, cost: None, tokens: Tokens::default() };
         self.must(Input::Reported { op, attempt: work.attempt, report });
     }
 
     /// Reports the result of an operation.
     #[track_caller]
     pub(crate) fn done_op(&mut self, op: OpId, value: Json) {
-        let report = Report::Done { value, cost: None };
+        let report = Report::Done { value, cost: None, tokens: Tokens::default() };
         self.must(Input::Reported { op, attempt: Attempt(1), report });
     }
 
@@ -215,7 +215,7 @@ impl Run {
         self.hand_out(op, &work);
         let error =
             Failure { kind: kind.to_owned(), text: "no".to_owned(), retryable: true, ..Failure::default() };
-        let report = Report::Failed { error, cost: None };
+        let report = Report::Failed { error, cost: None, tokens: Tokens::default() };
         self.must(Input::Reported { op, attempt: work.attempt, report });
     }
 
@@ -318,7 +318,7 @@ impl Run {
 
 /// Returns the report of a result.
 pub(crate) fn done(value: Json) -> Report {
-    Report::Done { value, cost: None }
+    Report::Done { value, cost: None, tokens: Tokens::default() }
 }
 
 /// Returns the bytes of a state.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outlast_dsl::machine::{Each, EachBody, Effect, Expr, Literal, Machine};
-use outlast_kernel::event::{Choice, Event, EventKind, Failure, LostWhy, OnOpen, Settlement};
+use outlast_kernel::event::{Choice, Event, EventKind, Failure, LostWhy, OnOpen, Settlement, Tokens};
 use outlast_kernel::ids::{Attempt, OpId};
 use outlast_kernel::input::{Input, Report, Stopped};
 use outlast_kernel::operation::{ActivityOp, Operation, OperationKind, Outcome, Phase};
@@ -341,9 +341,9 @@ fn about_work(run: &Run, dice: &mut Dice, by: String) -> Input {
     }
     let cost = dice.percent(30).then(|| "0.07".to_owned());
     let report = match dice.below(100) {
-        0..40 => Report::Done { value: result(work, dice), cost },
-        40..55 => Report::Failed { error: failure(dice), cost },
-        55..57 => Report::Done { value: json!([1]), cost },
+        0..40 => Report::Done { value: result(work, dice), cost, tokens: Tokens::default() },
+        40..55 => Report::Failed { error: failure(dice), cost, tokens: Tokens::default() },
+        55..57 => Report::Done { value: json!([1]), cost, tokens: Tokens::default() },
         57..59 => Report::Handle(json!(dice.below(9))),
         59..62 => Report::Stopped(dice.pick(&[Stopped::Timeout, Stopped::Cancelled, Stopped::Leaving])),
         62..85 => return Input::Begin { op, attempt, worker: "w".to_owned() },

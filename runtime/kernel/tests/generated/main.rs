@@ -19,7 +19,7 @@ use fuzzed::compiled;
 use generator::{Dice, World, program};
 use migrations::{Went, go_on, next_version};
 use outlast_dsl::machine::{EachBody, Effect, Expr, Flow, Literal, Machine, Measure, StateDef};
-use outlast_kernel::event::Settlement;
+use outlast_kernel::event::{Settlement, Tokens};
 use outlast_kernel::input::{Input, Report};
 use outlast_kernel::operation::Class;
 
@@ -197,11 +197,11 @@ fn settle_one(driven: &mut Driven, dice: &mut Dice, good: usize) {
     let (op, work) = open[dice.below(open.len())];
     let (attempt, work) = (work.attempt, work.clone());
     let report = if dice.percent(good) {
-        Report::Done { value: result(&work, dice), cost: None }
+        Report::Done { value: result(&work, dice), cost: None, tokens: Tokens::default() }
     } else {
         let mut error = failure(dice);
         error.retryable = false;
-        Report::Failed { error, cost: None }
+        Report::Failed { error, cost: None, tokens: Tokens::default() }
     };
     if work.class == Class::Once {
         driven.give(&Input::Begin { op, attempt, worker: "w".to_owned() });

@@ -3,7 +3,7 @@
 use outlast_kernel::Json;
 use outlast_kernel::event::{
     ChildrenOfFork, Choice, Config, Event, EventKind, Failure, LostWhy, Migrated, OnOpen, Receipt,
-    Settlement, SpawnResult, Started,
+    Settlement, SpawnResult, Started, Tokens,
 };
 use outlast_kernel::ids::{Attempt, Millis, OpId, RunId, Seq};
 use outlast_kernel::operation::Outcome;
@@ -85,7 +85,7 @@ pub fn commit(store: &dyn Store, write: RunWrite) -> Result<Head, StoreError> {
 /// Makes one event of every kind, numbered from 1, with every optional field once present and once absent.
 #[must_use]
 pub fn every_kind() -> Vec<(&'static str, Event)> {
-    let kinds = runs().into_iter().chain(attempts()).chain(people()).chain(others());
+    let kinds = runs().into_iter().chain(attempts()).chain(people()).chain(others()).chain(later());
     let event = |(i, (name, kind)): (usize, (&'static str, EventKind))| {
         let n = i as u64 + 1;
         let time = Millis(1_700_000_000_000 + n.cast_signed());
@@ -201,7 +201,8 @@ fn attempts() -> Vec<(&'static str, EventKind)> {
         fields: value().as_object().cloned().unwrap_or_default(),
     };
     let cost = || Some("0.0125".to_owned());
-    let done = |value, cost| EventKind::Done { op, activity: activity(), attempt, value, cost };
+    let tokens = Tokens::default();
+    let done = |value, cost| EventKind::Done { op, activity: activity(), attempt, value, cost, tokens };
     let failed = |error, retry_at, cost| EventKind::Failed {
         op,
         activity: activity(),
@@ -209,6 +210,7 @@ fn attempts() -> Vec<(&'static str, EventKind)> {
         error,
         retry_at,
         cost,
+        tokens,
     };
     let lost = |why| EventKind::Lost { op, attempt, why };
     vec![
@@ -225,6 +227,16 @@ fn attempts() -> Vec<(&'static str, EventKind)> {
         ("handle", EventKind::Handle { op, attempt, handle: value() }),
         ("timer-fired", EventKind::TimerFired { op, due: Millis(-1) }),
     ]
+}
+
+/// Kinds with fields that came later: at the end, since a sample's place is in its bytes.
+fn later() -> Vec<(&'static str, EventKind)> {
+    let (op, activity, attempt, cost) = (OpId(Seq(5), 3), "model".to_owned(), Attempt(2), None);
+    let tokens = Tokens { input: 1_200, output: 34 };
+    let (name, error, retry_at) = (activity.clone(), Failure::default(), None);
+    let failed = EventKind::Failed { op, activity: name, attempt, error, retry_at, cost: None, tokens };
+    let done = EventKind::Done { op, activity, attempt, value: value(), cost, tokens };
+    vec![("done-counted", done), ("failed-counted", failed)]
 }
 
 fn people() -> Vec<(&'static str, EventKind)> {

@@ -3,7 +3,7 @@
 //! Order: everything that can be handed out; then one report; then one timer; then the next moment. An input at the moment of a
 //! deadline comes before it, as in the engine. Invariant: each round makes an event, hands out an attempt or moves the clock.
 
-use outlast_kernel::event::{EventKind, LostWhy};
+use outlast_kernel::event::{EventKind, LostWhy, Tokens};
 use outlast_kernel::ids::{Millis, RunId};
 use outlast_kernel::input::{Input, Report, Stopped};
 use outlast_kernel::operation::Class;
@@ -104,8 +104,8 @@ impl Play<'_> {
         };
         let (op, attempt) = (hand.op, hand.attempt);
         let report = match hand.comes {
-            Comes::Done(value) => Report::Done { value, cost: hand.cost },
-            Comes::Failed(error) => Report::Failed { error, cost: hand.cost },
+            Comes::Done(value) => Report::Done { value, cost: hand.cost, tokens: Tokens::default() },
+            Comes::Failed(error) => Report::Failed { error, cost: hand.cost, tokens: Tokens::default() },
             Comes::Late => Report::Stopped(Stopped::Timeout),
             Comes::Lost | Comes::Silence | Comes::Queued | Comes::Unanswered(_) => {
                 Report::Stopped(Stopped::Leaving)

@@ -1,6 +1,6 @@
 //! The rows below a conversation: the messages that wait for their turn, where the run stands, and what is asked for.
 //!
-//! Invariant: pure. Tokens are not among them: neither a run nor its events say how many there were.
+//! Invariant: pure.
 
 use outlast_protocol::run::{RunView, WaitingFor};
 use serde_json::Value;
@@ -60,7 +60,13 @@ fn status(run: &RunView, turn: usize) -> String {
         0 => String::new(),
         queued => format!(" · {queued} queued"),
     };
-    format!("{} · {} · turn {turn} · {doing} · cost {}{queued}", run.id, run.state, run.cost)
+    format!(
+        "{} · {} · turn {turn} · {doing} · cost {}{}{queued}",
+        run.id,
+        run.state,
+        run.cost,
+        show::tokens(run)
+    )
 }
 
 #[cfg(test)]
