@@ -6,6 +6,7 @@
 
 mod arrow;
 mod codec;
+mod differ;
 mod effect;
 mod expr;
 mod flow;
@@ -18,6 +19,7 @@ pub use arrow::{
     Act, Arm, Arrow, Assign, AssignOp, Bind, Goal, Outcome, Payload, Then, TimerArrow, TimerKind,
 };
 pub use codec::{MachineError, MachineHash};
+pub use differ::{Change, Difference, differences};
 pub use effect::{
     Ask, Await, Branch, Each, EachBody, Effect, Join, Parallel, Region, Spawn, Wait, Who, Yield,
 };

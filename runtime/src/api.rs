@@ -5,8 +5,10 @@
 
 mod limited;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_dsl::machine::Machine;
 use outlast_kernel::Json;
 use outlast_protocol::access::Scope;
 use outlast_protocol::audit::AuditRecord;
@@ -209,6 +211,12 @@ impl<'a> Api<'a> {
                 Err(ApiError::new(Code::Invalid, message))
             }
         }
+    }
+
+    /// Returns a machine by its hash, as runs name it.
+    pub(crate) fn machine(self, hash: &str) -> Result<Arc<Machine>, ApiError> {
+        self.see_machine(hash)?;
+        self.engine().machine(hash)
     }
 
     /// Lets a run go on with another version of its flow.

@@ -12,6 +12,7 @@ mod whole;
 use std::time::Duration;
 
 use hyper::{Method, StatusCode};
+use outlast_dsl::machine::Machine;
 use outlast_kernel::Json;
 use outlast_kernel::ids::RunId;
 use outlast_protocol::audit::AuditRecord;
@@ -150,6 +151,14 @@ impl Client {
     /// See [`ClientError`].
     pub async fn flows(&self) -> Called<List<FlowView>> {
         self.get("/v1/flows".to_owned()).await
+    }
+
+    /// Returns a flow as a run pins it, by its hash.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`].
+    pub async fn machine(&self, hash: &str) -> Called<Machine> {
+        self.get(format!("/v1/machines/{}", encode(hash))).await
     }
 
     /// Keeps an environment profile and returns its name.

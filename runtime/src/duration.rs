@@ -9,7 +9,7 @@ use outlast_kernel::text::parse_duration;
 /// Says why text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is not a duration: a number and a unit are expected, as in `250ms`, `30s`, `5m`, `2h` or `7d`"
+    "{text:?} is not a duration: a number and a unit are expected, as in `250ms`, `30s`, `5m`, `2h` or `7d`, at most a hundred years"
 )]
 pub struct InvalidDuration {
     /// The refused text, cut to 40 characters.
@@ -24,6 +24,18 @@ pub fn parse(text: &str) -> Result<Duration, InvalidDuration> {
     parse_duration(text)
         .map(Duration::from_millis)
         .ok_or_else(|| InvalidDuration { text: text.chars().take(40).collect() })
+}
+
+/// Reads a duration that is not zero; says why it cannot.
+///
+/// # Errors
+/// As [`parse`], and for zero.
+pub fn parse_positive(text: &str) -> Result<Duration, String> {
+    match parse(text) {
+        Ok(duration) if duration.is_zero() => Err("more than nothing is expected, such as `30s`".to_owned()),
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 #[cfg(test)]
@@ -51,6 +63,8 @@ mod tests {
             ("5sé", None),
         ] {
             assert_eq!(parse(text).ok(), ms.map(Duration::from_millis), "{text:?}");
+            let positive = ms.filter(|ms| *ms > 0).map(Duration::from_millis);
+            assert_eq!(parse_positive(text).ok(), positive, "{text:?}");
         }
     }
 }

@@ -28,6 +28,8 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
 use axum::routing::{delete, get, post};
 use outlast_protocol::{ApiError, Code};
 use tokio::task::JoinSet;
@@ -90,6 +92,7 @@ impl FromRequestParts<Arc<App>> for Call {
 fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/v1/flows", post(flows::deploy).get(flows::list))
+        .route("/v1/machines/{hash}", get(flows::machine))
         .route("/v1/profiles", post(flows::put_profile))
         .route("/v1/profiles/{name}", get(flows::profile))
         .route("/v1/runs", post(runs::start).get(runs::list))
@@ -137,7 +140,17 @@ fn router(app: Arc<App>) -> Router {
         .method_not_allowed_fallback(unrouted)
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&app), guard::check))
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&app), note::take))
+        .layer(axum::middleware::map_response(no_page))
         .with_state(app)
+}
+
+/// Tells browsers that an answer is data, whatever text of a run is in it.
+async fn no_page(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    response
 }
 
 async fn unrouted(request: axum::extract::Request) -> Fault {

@@ -163,8 +163,8 @@ fn request(value: Json) -> Result<Request, Json> {
     };
     let Json::Object(mut fields) = value else { return invalid(None, "a request is an object") };
     let id = fields.remove("id");
-    if matches!(id, Some(Json::Bool(_) | Json::Array(_) | Json::Object(_))) {
-        return invalid(None, "id: text, a number or null is expected");
+    if !id.as_ref().is_none_or(is_echoed_whole) {
+        return invalid(None, "id: text, a whole number of at most 64 bits or null is expected");
     }
     if fields.remove("jsonrpc") != Some(json!("2.0")) {
         return invalid(id, "jsonrpc: \"2.0\" is expected");
@@ -185,6 +185,15 @@ fn request(value: Json) -> Result<Request, Json> {
         return invalid(id, &format!("a request has no field {other:?}"));
     }
     Ok(Request { id, method, params })
+}
+
+/// Whether an id comes back as it was sent: a larger number or a fraction would be rounded.
+fn is_echoed_whole(id: &Json) -> bool {
+    match id {
+        Json::Null | Json::String(_) => true,
+        Json::Number(number) => number.is_i64() || number.is_u64(),
+        Json::Bool(_) | Json::Array(_) | Json::Object(_) => false,
+    }
 }
 
 impl Request {
@@ -209,6 +218,7 @@ mod tests {
             |id: Option<Json>| Parsed::One(Ok(Request { id, method: "m".into(), params: Map::new() }));
         for (text, expected) in [
             (r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#, request(Some(json!(1)))),
+            (r#"{"jsonrpc":"2.0","id":18446744073709551615,"method":"m"}"#, request(Some(json!(u64::MAX)))),
             (r#"{"jsonrpc":"2.0","id":null,"method":"m","params":{}}"#, request(Some(Json::Null))),
             ("\u{feff}{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\r", request(None)),
         ] {
@@ -223,6 +233,8 @@ mod tests {
             (r#"{"id":1,"method":"m"}"#, INVALID_REQUEST, json!(1)),
             (r#"{"jsonrpc":"2.0","id":"a"}"#, INVALID_REQUEST, json!("a")),
             (r#"{"jsonrpc":"2.0","id":[],"method":"m"}"#, INVALID_REQUEST, Json::Null),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"m"}"#, INVALID_REQUEST, Json::Null),
+            (r#"{"jsonrpc":"2.0","id":18446744073709551616,"method":"m"}"#, INVALID_REQUEST, Json::Null),
             (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}"#, INVALID_PARAMS, json!(1)),
             (r#"{"jsonrpc":"2.0","id":1,"method":"m","parms":{}}"#, INVALID_REQUEST, json!(1)),
         ] {

@@ -93,6 +93,7 @@ fn a_run_that_does_not_exist_is_named_by_every_command() {
     assert_eq!((&error["error"]["code"], &error["error"]["run"]), (&json!("not_found"), &json!("r-9")));
 }
 
+/// Case SEC-02: an id is no path, and nothing is made of one that could be.
 #[test]
 fn text_that_cannot_be_an_id_is_refused_and_no_file_is_made_of_it() {
     let world = World::with_examples();

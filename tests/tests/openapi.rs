@@ -222,7 +222,9 @@ fn rest(api: &mut Checked, world: &World) {
         api.get(path, path);
     }
     let served = api.get("/v1/openapi.json", "/v1/openapi.json");
-    assert_eq!(served, api.document, "the server gives the document of this source");
+    assert!(served == api.document, "the server gives the document of this source");
+    let machine = api.get("/v1/flows", "/v1/flows")["items"][0]["machine"].clone();
+    api.get("/v1/machines/{hash}", &format!("/v1/machines/{}", machine.as_str().unwrap()));
     let profile = json!({"directory": world.work(), "model": {"kind": "openai", "url": "http://127.0.0.1:1", "name": "m"}});
     let name = api.post("/v1/profiles", "/v1/profiles", &profile)["name"].clone();
     api.get("/v1/profiles/{name}", &format!("/v1/profiles/{}", name.as_str().unwrap()));

@@ -11,6 +11,7 @@ use outlast_tests::terminal::{ALT_ENTER, ALT_UP, ENTER, ESC};
 use outlast_tests::world::{Role, World};
 use serde_json::{Value, json};
 
+/// Case APR-13: a kill in the middle of a turn leaves its question to whoever comes next.
 #[test]
 fn a_conversation_on_a_terminal_survives_a_kill_and_ends_with_a_command_that_resumes_it() {
     let world = World::new();

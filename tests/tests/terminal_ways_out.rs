@@ -164,3 +164,17 @@ fn in_the_background_it_leaves_the_terminal_alone() {
     shell.press("/quit\r");
     shell.line("the end", |line| line.contains("left with 0"));
 }
+
+/// A terminal that cannot move its cursor gets plain lines, and is left as it was.
+#[test]
+fn a_dumb_terminal_gets_plain_lines() {
+    let world = World::new();
+    let mut shell = world.shell();
+    let before = settings(&world, &mut shell, "before");
+    shell.press("TERM=dumb outlast chat; echo left with $?\r");
+    let line = shell.line("a prompt", |line| line.contains("say what is to be done"));
+    assert!(!line.contains('\u{1b}'), "{line:?}");
+    assert_eq!(set_now(world.talker()), before);
+    shell.press("/quit\r");
+    shell.line("the end", |line| line.contains("left with 0"));
+}

@@ -179,13 +179,14 @@ fn whatever_is_sent_in_place_of_a_token_is_refused() {
 
 #[test]
 fn a_server_says_who_may_call_and_is_open_to_nobody_by_accident() {
-    let world = World::with_flows().with_variable("SECRET", "all-rights").with_variable("EMPTY", "");
+    let world = World::with_flows().with_variable("SECRET", "all-rights-of-all-callers\n");
+    let world = world.with_variable("EMPTY", "").with_variable("SHORT", "all-rights");
     let open = world.run(&["serve", "--listen", "0.0.0.0:0"]);
     assert_eq!(open.code, Some(2), "{open:?}");
     assert!(open.stderr.contains("--tokens") && open.stderr.contains("--token-env"), "{open:?}");
-    for empty in ["EMPTY", "NOT_SET"] {
-        let refused = world.run(&["serve", "--listen", "127.0.0.1:0", "--token-env", empty]);
-        assert!(refused.code == Some(2) && refused.stderr.contains(empty), "{refused:?}");
+    for unfit in ["EMPTY", "NOT_SET", "SHORT"] {
+        let refused = world.run(&["serve", "--listen", "127.0.0.1:0", "--token-env", unfit]);
+        assert!(refused.code == Some(2) && refused.stderr.contains(unfit), "{refused:?}");
     }
     let listen = ["serve", "--no-workers", "--listen", "127.0.0.1:0"];
     for (more, callers) in [
@@ -207,7 +208,7 @@ fn a_server_says_who_may_call_and_is_open_to_nobody_by_accident() {
     assert_eq!(api.post("/v1/tokens", &json!({"name": "a", "scopes": ["admin"]})).status, 403);
     server.murder();
     let (_server, api) = world.serve(&["--no-workers", "--tokens", "--token-env", "SECRET"]);
-    let root = api.with_token("all-rights");
+    let root = api.with_token("all-rights-of-all-callers");
     let made = root.post("/v1/tokens", &json!({"name": "a", "scopes": ["read"]}));
     assert_eq!((made.status, &made.json()["created_by"]), (201, &Value::from("token")));
     assert_eq!(api.with_token(made.json()["token"].as_str().unwrap()).get("/v1/runs").status, 200);

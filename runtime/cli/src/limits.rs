@@ -122,3 +122,6 @@ pub(crate) const NAMES_MAX: usize = 12;
 
 /// Records of one run that an audit holds: runs that overlap in time are read side by side, and there may be thousands.
 pub(crate) const AUDIT_PAGE: usize = 20;
+
+/// Characters of a token that somebody made up: fewer can be guessed.
+pub(crate) const TOKEN_CHARS_MIN: usize = 16;

@@ -105,38 +105,37 @@ pub enum ResultFileError {
 /// What a result file held when it was opened.
 #[derive(Debug, Default)]
 pub struct Earlier {
-    ids: HashSet<u128>,
-    /// Items that are done.
-    pub done: u64,
-    /// Items that failed.
-    pub failed: u64,
-    /// Items that were cancelled.
-    pub cancelled: u64,
+    done: HashSet<u128>,
+    failed: HashSet<u128>,
+    cancelled: HashSet<u128>,
 }
 
 impl Earlier {
-    /// Whether an item has its row.
+    /// Returns what became of an item, if it has its row.
     #[must_use]
-    pub fn has(&self, id: &str) -> bool {
-        self.ids.contains(&key(id)) && !breaks(Breakage::ForgetRows)
+    pub fn standing(&self, id: &str) -> Option<Standing> {
+        if breaks(Breakage::ForgetRows) { None } else { self.of(key(id)) }
     }
 
-    /// Whether there is no row.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.ids.is_empty()
+    fn of(&self, key: u128) -> Option<Standing> {
+        let sets = [
+            (&self.done, Standing::Done),
+            (&self.failed, Standing::Failed),
+            (&self.cancelled, Standing::Cancelled),
+        ];
+        sets.into_iter().find(|(set, _)| set.contains(&key)).map(|(_, standing)| standing)
     }
 
     fn add(&mut self, row: &Brief) -> bool {
-        let new = self.ids.insert(key(&row.id));
-        if new {
-            match row.standing() {
-                Standing::Done => self.done += 1,
-                Standing::Failed => self.failed += 1,
-                Standing::Cancelled => self.cancelled += 1,
-            }
+        let key = key(&row.id);
+        if self.of(key).is_some() {
+            return false;
         }
-        new
+        match row.standing() {
+            Standing::Done => self.done.insert(key),
+            Standing::Failed => self.failed.insert(key),
+            Standing::Cancelled => self.cancelled.insert(key),
+        }
     }
 }
 
@@ -333,8 +332,9 @@ mod tests {
     fn rows_are_found_and_a_torn_one_is_cut() {
         for torn in ["", "{", "{\"id", "{\"id\":\"x\",\"li", "{\"id\":\"x\"\0\0\0", "\0\0"] {
             let (earlier, text) = check(&format!("{A}{B}{C}{D}{torn}"), Keep::All).unwrap();
-            assert_eq!((earlier.done, earlier.failed, earlier.cancelled), (1, 2, 1), "{torn:?}");
-            assert!(earlier.has("a") && earlier.has("d") && !earlier.has("x"));
+            let found = ["a", "b", "c", "d", "x"].map(|id| earlier.standing(id));
+            let (done, failed, cancelled) = (Standing::Done, Standing::Failed, Standing::Cancelled);
+            assert_eq!(found, [Some(done), Some(failed), Some(cancelled), Some(failed), None], "{torn:?}");
             assert_eq!(text, format!("{A}{B}{C}{D}{{}}\n"), "{torn:?}");
         }
     }
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn what_is_not_done_can_be_dropped() {
         let (earlier, text) = check(&format!("{B}{A}{A}{C}{D}"), Keep::Done).unwrap();
-        assert_eq!((earlier.done, earlier.failed, earlier.has("b")), (1, 0, false));
+        assert_eq!(["a", "b", "c"].map(|id| earlier.standing(id)), [Some(Standing::Done), None, None]);
         assert_eq!(text, format!("{A}{{}}\n"));
     }
 

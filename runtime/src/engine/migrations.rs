@@ -40,8 +40,10 @@ impl Engine {
     /// # Errors
     /// [`Code::NotFound`], [`Code::Invalid`].
     pub async fn compatibility(&self, run: &str, request: requests::Compatibility) -> Result<Json, ApiError> {
-        let machine = Machine::decode(request.machine.as_bytes())
-            .map_err(|error| ApiError::new(Code::Invalid, error.to_string()).at("machine"))?;
+        let machine = Machine::decode(request.machine.as_bytes()).map_err(|error| {
+            let whole = "its whole text is expected; GET /v1/machines/HASH gives that of a deployed one";
+            ApiError::new(Code::Invalid, error.to_string()).at("machine").hint(whole)
+        })?;
         self.migration(run, Arc::new(machine), None, ("", true)).await
     }
 

@@ -2,8 +2,10 @@
 //!
 //! Leaves deciding to the shards. Invariant: an answer is given when what it says is durable.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_dsl::machine::Machine;
 use outlast_kernel::Json;
 use outlast_kernel::event::{Choice, Config, Settlement};
 use outlast_kernel::ids::{Millis, OpId, RunId, Seq};
@@ -132,7 +134,15 @@ impl Engine {
     /// # Errors
     /// [`Code::NotFound`].
     pub(crate) fn flow_of_machine(&self, hash: &str) -> Result<String, ApiError> {
-        Ok(self.core.ctx.flows.machine(hash)?.root().name.clone())
+        Ok(self.machine(hash)?.root().name.clone())
+    }
+
+    /// Returns a machine that was deployed or came with a run.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`].
+    pub(crate) fn machine(&self, hash: &str) -> Result<Arc<Machine>, ApiError> {
+        self.core.ctx.flows.machine(hash)
     }
 
     async fn look(&self, run: &RunId) -> Result<Look, ApiError> {
@@ -329,6 +339,14 @@ impl Engine {
             && self.core.ctx.quarantine.holds(&run)
         {
             return self.end_quarantine(&run).await;
+        }
+        if request.op.is_empty() {
+            let run = self.known(run)?;
+            self.look(&run).await?;
+            return Err(ApiError::new(Code::Invalid, format!("run {run} is not quarantined"))
+                .of_run(&run)
+                .at("op")
+                .hint("name the held operation; `outlast doctor` shows it"));
         }
         self.input(run, vec![Input::Release { op: op_id(&request.op)?, by: by.to_owned() }]).await
     }

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::Request;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use outlast_dsl::diag;
 use outlast_kernel::Json as Value;
@@ -32,6 +33,12 @@ pub(super) async fn deploy(call: Call, request: Request) -> Result<Response, Fau
 /// `GET /v1/flows`
 pub(super) async fn list(call: Call) -> Result<Json<Value>, Fault> {
     Ok(Json(json!(call.api().flows()?)))
+}
+
+/// `GET /v1/machines/{hash}`: a checked flow as runs pin it.
+pub(super) async fn machine(call: Call, Named(hash): Named) -> Result<Response, Fault> {
+    let machine = call.api().machine(&hash)?;
+    Ok(([(CONTENT_TYPE, "application/json")], machine.encode()).into_response())
 }
 
 /// `POST /v1/profiles`: keeps an environment in which runs may be started; answers with its name.

@@ -28,6 +28,7 @@ const ADMIN: Need = Need::Scope(Scope::Admin);
 const ROUTES: &[(&str, &str, Need)] = &[
     ("POST", "/v1/flows", DEPLOY),
     ("GET", "/v1/flows", READ),
+    ("GET", "/v1/machines/{hash}", READ),
     ("POST", "/v1/profiles", Need::Owner),
     ("GET", "/v1/profiles/{name}", Need::Owner),
     ("POST", "/v1/runs", Need::Scope(Scope::Start)),

@@ -64,6 +64,33 @@ async fn what_came_in_time_beats_its_deadline() {
     assert_eq!(world.value("s").await, json!("yes"), "at the last moment");
 }
 
+/// Case APR-14: around the very moment of expiry one of the two counts; who answered is told which, and replay agrees.
+#[tokio::test]
+async fn an_answer_around_the_moment_of_expiry_counts_or_is_refused() {
+    let mut world = World::new().await;
+    for around in 0..=10 {
+        // Whether the engine notices the time before the answer or with it.
+        for noticed in [false, true] {
+            let run = format!("r{around}-{noticed}");
+            world.start(&run, "Ask", json!({ "x": 7 })).await;
+            world.settle().await;
+            let wait = 3_600_000 - 5 + around;
+            if noticed {
+                world.advance(wait).await;
+            } else {
+                world.clock.slip(wait);
+            }
+            let answered = world.engine.answer(&run, approve(), "ann").await;
+            let told = if answered.is_ok() { "yes" } else { "expired" };
+            assert_eq!(world.value(&run).await, json!(told), "{around} {noticed}: {answered:?}");
+            world = world.crash().await;
+            assert_eq!(world.value(&run).await, json!(told), "{around} {noticed}, after a crash");
+            let kinds = world.kinds(&run).await;
+            assert_eq!(kinds.len(), 2, "one of the two was recorded: {kinds:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn timers_fire_by_themselves_however_far_they_are() {
     let world = World::new().await;

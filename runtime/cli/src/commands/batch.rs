@@ -76,10 +76,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     retry_failed: bool,
     /// How long one item may take from now on, such as 10m; then its run is cancelled
-    #[arg(long, value_name = "D", value_parser = duration::parse)]
+    #[arg(long, value_name = "D", value_parser = duration::parse_positive)]
     item_timeout: Option<Duration>,
     /// How long the whole command may take; then it leaves, and its runs stay
-    #[arg(long, value_name = "D", value_parser = duration::parse)]
+    #[arg(long, value_name = "D", value_parser = duration::parse_positive)]
     timeout: Option<Duration>,
     /// What to do when a person is asked
     #[arg(long, value_enum, default_value_t = OnAsk::Wait)]
@@ -130,7 +130,6 @@ async fn work_through(
     servers::demand(&chosen.flow.machine).await?;
     let (reader, bytes) = inputs(&arguments.inputs)?;
     let (earlier, results) = results(arguments)?;
-    tally.add_earlier(&earlier);
     let session = open::session(context.data, Workers::Started, None).await?;
     let ended = match deploy_chosen(&session, &chosen).await {
         Err(failure) => Err(failure),
@@ -207,8 +206,22 @@ fn unusable(error: ResultFileError) -> Failure {
         }
         ResultFileError::Busy { .. } => Failure::new(Exit::Unavailable, text)
             .hint("wait for its end: the same batch goes on by itself there"),
+        ResultFileError::Io { source, .. } if is_wrong_name(&source) => Failure::usage(text),
         _ => Failure::new(Exit::Failed, text),
     }
+}
+
+/// Whether a file cannot be opened because of how it was named, which trying again does not change.
+fn is_wrong_name(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(
+        error.kind(),
+        ErrorKind::NotFound
+            | ErrorKind::NotADirectory
+            | ErrorKind::IsADirectory
+            | ErrorKind::PermissionDenied
+            | ErrorKind::InvalidInput
+    )
 }
 
 fn events(arguments: &Arguments) -> Result<Sink, Failure> {

@@ -2,19 +2,20 @@
 
 use clap::ValueEnum as _;
 use outlast_dsl::graph::{Format, Live, render};
+use outlast_dsl::machine::Machine;
 use outlast_protocol::run::RunView;
 use serde_json::json;
 
 use super::Context;
 use crate::failure::{Exit, Failure};
-use crate::flow_file::Named;
+use crate::flow_file::{Chosen, Named};
 use crate::open::{self, Workers};
 use crate::out;
 
 /// Arguments of `graph`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The flow: FILE or FILE:Flow [default: the built-in agent]
+    /// The flow: FILE or FILE:Flow [default: that of --run, else the built-in agent]
     #[arg(value_name = "FILE[:Flow]")]
     flow: Option<String>,
     /// How it is drawn
@@ -40,24 +41,25 @@ enum As {
 /// Draws a flow, and what a run has done so far.
 pub(crate) async fn graph(context: Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
     let named = Named::new(arguments.flow.as_deref());
-    let (chosen, live) = match &arguments.run {
-        None => (named.choose()?, None),
-        Some(run) => {
-            let (view, live) = live(context, run).await?;
-            let chosen = named.or_flow(&view.flow).choose()?;
-            if chosen.flow.name != view.flow {
-                let message = format!("run {run} is of flow {}, not of {}", view.flow, chosen.flow.name);
-                let hint =
-                    format!("name the file that has it: `outlast graph FILE:{} --run {run}`", view.flow);
-                return Err(Failure::usage(message).hint(hint));
-            }
-            if chosen.flow.machine.hash().0 != view.machine {
+    let (machine, file, live) = match (&arguments.run, &arguments.flow) {
+        (None, _) => {
+            let chosen = named.choose()?;
+            (chosen.flow.machine, Some(chosen.file.name), None)
+        }
+        (Some(run), None) => {
+            let (_, machine, live) = live(context, run).await?;
+            (machine, None, Some(live))
+        }
+        (Some(run), Some(_)) => {
+            let (view, pinned, live) = live(context, run).await?;
+            let chosen = of_run(named, &view)?;
+            if chosen.flow.machine.hash() != pinned.hash() {
                 out::say(&format!(
-                    "run {run} is of another version of {}: only what both have is marked",
+                    "run {run} is of another version of {}: only what both have is marked; without a file its own is drawn",
                     view.flow
                 ));
             }
-            (chosen, Some(live))
+            (chosen.flow.machine, Some(chosen.file.name), Some(live))
         }
     };
     let format = match arguments.format {
@@ -66,12 +68,12 @@ pub(crate) async fn graph(context: Context<'_>, arguments: &Arguments) -> Result
         As::Svg => Format::Svg,
         As::Dot => Format::Dot,
     };
-    let diagram = render(&chosen.flow.machine, format, live.as_ref());
+    let diagram = render(&machine, format, live.as_ref());
     if context.json {
         out::json(&json!({
-            "flow": chosen.flow.name,
-            "version": chosen.flow.version,
-            "file": chosen.file.name,
+            "flow": machine.root().name,
+            "version": machine.root().version,
+            "file": file,
             "run": arguments.run,
             "format": arguments.format.to_possible_value().map(|value| value.get_name().to_owned()),
             "diagram": diagram,
@@ -82,14 +84,26 @@ pub(crate) async fn graph(context: Context<'_>, arguments: &Arguments) -> Result
     Ok(Exit::Done)
 }
 
-/// Asks where a run is and how it came there.
-async fn live(context: Context<'_>, run: &str) -> Result<(RunView, Live), Failure> {
+/// Chooses the flow of a run in a file.
+fn of_run(named: Named, view: &RunView) -> Result<Chosen, Failure> {
+    let chosen = named.or_flow(&view.flow).choose()?;
+    if chosen.flow.name == view.flow {
+        return Ok(chosen);
+    }
+    let message = format!("run {} is of flow {}, not of {}", view.id, view.flow, chosen.flow.name);
+    Err(Failure::usage(message).hint(format!("to draw its own: `outlast graph --run {}`", view.id)))
+}
+
+/// Asks what a run is of, where it is, and how it came there.
+async fn live(context: Context<'_>, run: &str) -> Result<(RunView, Machine, Live), Failure> {
     let session = open::session(context.data, Workers::None, None).await?;
     let view = session.call(async |client| client.run(run).await).await;
     let view = view.map_err(|error| Failure::from(error).of_run(run))?;
     let way = session.call(async |client| client.way(run).await).await;
     let way = way.map_err(|error| Failure::from(error).of_run(run))?;
+    let machine = session.call(async |client| client.machine(&view.machine).await).await;
+    let machine = machine.map_err(|error| Failure::from(error).of_run(run))?;
     open::close(session).await;
     let state = view.outcome.is_none().then(|| view.state.clone());
-    Ok((view, Live { state, visited: way.items }))
+    Ok((view, machine, Live { state, visited: way.items }))
 }

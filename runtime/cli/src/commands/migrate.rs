@@ -1,10 +1,9 @@
 //! `outlast diff`, `migrate`: another version of a flow, and the runs that are to go on with it.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use outlast_dsl::CheckedFlow;
-use outlast_dsl::machine::Machine;
+use outlast_dsl::machine::differences;
 use outlast_protocol::requests::{Compatibility, Migrate};
 use outlast_protocol::run::RunView;
 use outlast_runtime::client::Wanted;
@@ -108,6 +107,12 @@ pub(crate) async fn migrate(context: Context<'_>, arguments: &MigrateArguments) 
             }
         }
     }
+    if runs.is_empty() {
+        out::say(&format!(
+            "no run of {} is unfinished; the new version is deployed, for new runs",
+            arguments.flow.as_deref().unwrap_or_default()
+        ));
+    }
     let missing = runs.iter().find(|run| !new.iter().any(|flow| flow.name == run.flow));
     if let Some(run) = missing {
         let message = format!("{} has no flow {}, which run {} is of", file.name, run.flow, run.id);
@@ -155,10 +160,8 @@ async fn unfinished(session: &Session, flow: &str) -> Result<Vec<RunView>, Failu
     }
 }
 
-/// Says how two versions of a flow differ: by its states, and by all that its machine holds.
+/// Says how two versions of a flow differ, part by part.
 fn difference(name: &str, old: Option<&CheckedFlow>, new: Option<&CheckedFlow>) -> Value {
-    let states = |flow: &CheckedFlow| states(&flow.machine);
-    let (before, after) = (old.map(states).unwrap_or_default(), new.map(states).unwrap_or_default());
     let change = match (old, new) {
         (Some(old), Some(new)) if hash(old) == hash(new) => "same",
         (Some(_), Some(_)) => "changed",
@@ -167,30 +170,17 @@ fn difference(name: &str, old: Option<&CheckedFlow>, new: Option<&CheckedFlow>) 
     };
     json!({
         "flow": name, "change": change, "old": old.map(hash), "new": new.map(hash),
-        "states_added": after.difference(&before).collect::<Vec<_>>(),
-        "states_removed": before.difference(&after).collect::<Vec<_>>(),
+        "parts": old.zip(new).map(|(old, new)| differences(&old.machine, &new.machine)).unwrap_or_default(),
     })
 }
 
-fn states(machine: &Machine) -> BTreeSet<String> {
-    machine.root().states.iter().map(|state| state.name.clone()).collect()
-}
-
 fn told(difference: &Value) -> String {
-    let list = |name: &str| -> Vec<&str> {
-        difference[name].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
-    };
-    let text = |name: &str| difference[name].as_str().unwrap_or_default();
-    let mut line = format!("{}: {}", text("flow"), text("change"));
-    if text("change") == "changed" {
-        for (name, what) in [("states_added", "new states"), ("states_removed", "states gone")] {
-            let states = list(name);
-            if !states.is_empty() {
-                line = format!("{line}; {what}: {}", states.join(", "));
-            }
-        }
+    let text = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
+    let mut told = format!("{}: {}", text(difference, "flow"), text(difference, "change"));
+    for part in difference["parts"].as_array().into_iter().flatten() {
+        told = format!("{told}\n  {:<8} {}", text(part, "change"), text(part, "part"));
     }
-    line
+    told
 }
 
 fn said(fit: &Value) -> String {
@@ -235,7 +225,7 @@ mod tests {
         );
         assert_eq!(difference("F", Some(&one), Some(&same))["change"], "same");
         let changed = difference("F", Some(&one), Some(&two));
-        assert_eq!(told(&changed), "F: changed; new states: B; states gone: A");
+        assert_eq!(told(&changed), "F: changed\n  changed  start\n  added    state B\n  removed  state A");
         assert_eq!(told(&difference("F", None, Some(&one))), "F: new");
         assert_eq!(told(&difference("F", Some(&one), None)), "F: gone");
     }

@@ -8,6 +8,7 @@ use outlast_runtime::client::{Client, ClientError};
 use serde_json::json;
 
 use super::Context;
+use super::act::again;
 use super::run::deploy_chosen;
 use crate::failure::{Exit, Failure};
 use crate::flow_file::Named;
@@ -127,12 +128,16 @@ pub(crate) async fn schedule(context: Context<'_>, arguments: &Arguments) -> Res
         What::RunNow(NameArguments { name }) => {
             let session = open::session(context.data, Workers::None, None).await?;
             let run = session.call(async |client| client.run_schedule_now(name).await).await?;
-            open::close(session).await;
             if context.json {
                 out::json(&run)?;
             } else {
                 out::result(&run.id)?;
+                if session.is_host() {
+                    let again = again(&run.id, &session, true);
+                    out::say(&format!("nobody hosts this data directory now; to let it go on: {again}"));
+                }
             }
+            open::close(session).await;
             Ok(Exit::Done)
         }
     }

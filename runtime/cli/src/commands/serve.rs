@@ -11,6 +11,7 @@ use super::Context;
 use crate::diagnostics::Told;
 use crate::failure::{Exit, Failure};
 use crate::flow_file::FlowFile;
+use crate::limits::TOKEN_CHARS_MIN;
 use crate::open::{self, Workers};
 use crate::signals::{Heard, Signals};
 use crate::{environment, out};
@@ -27,8 +28,8 @@ pub(crate) struct Arguments {
     /// Callers on TCP must send a token of `outlast token add`, also on loopback; this or --token-env is needed beyond loopback
     #[arg(long, requires = "listen")]
     tokens: bool,
-    /// The environment variable that holds a token which allows callers on TCP everything
-    #[arg(long, value_name = "NAME")]
+    /// The environment variable that holds a token, 16 characters or more, which allows callers on TCP everything
+    #[arg(long, value_name = "NAME", requires = "listen")]
     token_env: Option<String>,
     /// Speak TLS on TCP, with this certificate in PEM, followed by those that lead to its authority
     #[arg(long, value_name = "FILE", requires = "tls_key", requires = "listen")]
@@ -143,13 +144,7 @@ fn access_log(arguments: &Arguments) -> Result<Option<AccessLog>, Failure> {
 
 /// Returns the TCP listener that was asked for. It is opened first: a port that is taken should be told before anything is started.
 async fn listeners(arguments: &Arguments, tls: Option<&Tls>) -> Result<Vec<Listener>, Failure> {
-    let token = match &arguments.token_env {
-        None => None,
-        Some(name) => match std::env::var(name) {
-            Ok(text) if !text.is_empty() => Some(Token::new(&text)),
-            Ok(_) | Err(_) => return Err(Failure::usage(format!("--token-env: {name} is not set"))),
-        },
-    };
+    let token = arguments.token_env.as_deref().map(own_token).transpose()?;
     let admission = Admission { token, stored: arguments.tokens };
     let Some(listen) = &arguments.listen else { return Ok(Vec::new()) };
     let cannot = |error: std::io::Error| {
@@ -166,6 +161,25 @@ async fn listeners(arguments: &Arguments, tls: Option<&Tls>) -> Result<Vec<Liste
         None => listener,
         Some(tls) => listener.with_tls(tls.clone()),
     }])
+}
+
+/// Returns the token that a variable of the environment holds.
+fn own_token(variable: &str) -> Result<Token, Failure> {
+    let text = std::env::var(variable).unwrap_or_default();
+    let text = text.trim();
+    let refused = |what: &str| {
+        Err(Failure::usage(format!("--token-env: {variable} {what}"))
+            .hint(format!("set it to {TOKEN_CHARS_MIN} or more random characters, or use --tokens")))
+    };
+    match text.chars().count() {
+        0 => refused("is not set"),
+        1..TOKEN_CHARS_MIN => refused("holds a token that can be guessed"),
+        // What cannot be sent in a header is no caller's token.
+        _ if text.chars().any(|c| !c.is_ascii_graphic()) => {
+            refused("holds characters that no token has: visible ASCII is expected")
+        }
+        _ => Ok(Token::new(text)),
+    }
 }
 
 /// Says where it listens: the line that tells a script that it may begin.

@@ -52,7 +52,10 @@ pub(crate) async fn worker(data: Option<&std::path::Path>, arguments: &Arguments
     };
     let bearer = match &arguments.token_env {
         None => None,
-        Some(name) => Some(std::env::var(name).map_err(|_| Failure::usage(format!("{name} is not set")))?),
+        Some(name) => {
+            let not_set = |_| Failure::usage(format!("--token-env: {name} is not set"));
+            Some(std::env::var(name).map_err(not_set)?.trim().to_owned())
+        }
     };
     let credentials = Credentials { bearer, ca: arguments.ca.clone() };
     let profile = match &arguments.profile {

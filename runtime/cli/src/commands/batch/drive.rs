@@ -187,8 +187,8 @@ impl Drive {
     fn begin(&self, item: Item, state: &mut State<'_>) {
         state.tally.lines += 1;
         (state.reached.bytes, state.reached.lines) = (item.end, item.line);
-        if self.earlier.has(&item.id) {
-            state.tally.found += 1;
+        if let Some(standing) = self.earlier.standing(&item.id) {
+            state.tally.add_found(standing);
             return;
         }
         let number = state.order.begin();

@@ -1,6 +1,6 @@
 //! What became of the items, in numbers, with the first of those that people should know of.
 
-use outlast_runtime::batch::{Earlier, Row, Standing};
+use outlast_runtime::batch::{Row, Standing};
 use serde_json::{Value, json};
 
 use super::item::Parked;
@@ -29,24 +29,25 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Counts what an earlier command wrote.
-    pub(super) fn add_earlier(&mut self, earlier: &Earlier) {
-        self.done += earlier.done;
-        self.failed += earlier.failed;
-        self.cancelled += earlier.cancelled;
+    /// Counts a line whose row an earlier command wrote.
+    pub(super) fn add_found(&mut self, standing: Standing) {
+        self.found += 1;
+        self.count(standing);
+    }
+
+    fn count(&mut self, standing: Standing) {
+        match standing {
+            Standing::Done => self.done += 1,
+            Standing::Failed => self.failed += 1,
+            Standing::Cancelled => self.cancelled += 1,
+        }
     }
 
     /// Counts a row; returns what to say about it.
     pub(super) fn add(&mut self, row: &Row) -> Option<String> {
-        match row.standing() {
-            Standing::Done => {
-                self.done += 1;
-                return None;
-            }
-            Standing::Failed => self.failed += 1,
-            Standing::Cancelled => self.cancelled += 1,
-        }
-        if self.failures.len() >= BATCH_TOLD_MAX {
+        let standing = row.standing();
+        self.count(standing);
+        if standing == Standing::Done || self.failures.len() >= BATCH_TOLD_MAX {
             return None;
         }
         let said = failure(row);

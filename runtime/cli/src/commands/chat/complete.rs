@@ -38,8 +38,11 @@ pub(super) fn complete(before: &str, names: &Names, directory: &Path) -> Complet
     let start = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let word = &before[start..];
     let from = before[..start].chars().count();
+    if let Some((at, path)) = quoted(before) {
+        return mentioned(before[..at].chars().count(), path, true, directory);
+    }
     if let Some(path) = word.strip_prefix('@') {
-        return finish(from + 1, path, paths(path, directory));
+        return mentioned(from + 1, path, false, directory);
     }
     if before.starts_with('/') && start == 0 {
         return finish(0, word, fitting(words(), word));
@@ -48,7 +51,11 @@ pub(super) fn complete(before: &str, names: &Names, directory: &Path) -> Complet
         Some(Takes::Run) => fitting(names.runs.iter().map(String::as_str), word),
         Some(Takes::Event) => fitting(names.events.iter().map(String::as_str), word),
         Some(Takes::Question) => fitting(names.questions.iter().map(String::as_str), word),
-        Some(Takes::File) => paths(word, directory),
+        Some(Takes::File) => {
+            // Names that the line could not hold as one word are left to be typed.
+            let plain = paths(word, directory).into_iter().filter(|path| !path.has_space());
+            plain.map(|path| path.text + if path.is_directory { "/" } else { " " }).collect()
+        }
         Some(Takes::Nothing) | None => Vec::new(),
     };
     finish(from, word, found)
@@ -58,35 +65,82 @@ fn fitting<'w>(words: impl Iterator<Item = &'w str>, with: &str) -> Vec<String> 
     words.filter(|word| word.starts_with(with)).map(|word| format!("{word} ")).collect()
 }
 
-/// Returns the files that a path may become; those that begin with a point only if it does.
-fn paths(path: &str, directory: &Path) -> Vec<String> {
+/// Returns the path after the last `@"` and where its quote stands, if that is not closed yet.
+fn quoted(before: &str) -> Option<(usize, &str)> {
+    let at = before.rfind("@\"")?;
+    let opens = at == 0 || before[..at].ends_with(char::is_whitespace);
+    let path = &before[at + 2..];
+    (opens && !path.contains('"')).then_some((at + 1, path))
+}
+
+/// A file or directory that a path may become.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Found {
+    text: String,
+    is_directory: bool,
+}
+
+impl Found {
+    fn has_space(&self) -> bool {
+        self.text.contains(char::is_whitespace)
+    }
+}
+
+/// Returns what a path may become; what begins with a point only if it does.
+fn paths(path: &str, directory: &Path) -> Vec<Found> {
     let (folder, name) = path.rfind('/').map_or(("", path), |at| path.split_at(at + 1));
     let entries = fs::read_dir(directory.join(folder)).into_iter().flatten().take(COMPLETIONS_READ_MAX);
-    let mut found: Vec<String> = entries
+    let mut found: Vec<Found> = entries
         .flatten()
         .filter_map(|entry| {
             let own = entry.file_name().into_string().ok()?;
             let fits = own.starts_with(name) && (!own.starts_with('.') || name.starts_with('.'));
-            // Names that the line could not hold as one word are left to be typed.
-            let plain = !own.contains(|c: char| c.is_whitespace() || c.is_control() || c == '"');
-            let end = if entry.path().is_dir() { "/" } else { " " };
-            (fits && plain).then(|| format!("{folder}{own}{end}"))
+            // Not even quotes could hold these.
+            let can_be_written = !own.contains(|c: char| c.is_control() || c == '"');
+            let is_directory = entry.path().is_dir();
+            (fits && can_be_written).then(|| Found { text: format!("{folder}{own}"), is_directory })
         })
         .collect();
     found.sort();
     found
 }
 
-fn finish(from: usize, word: &str, mut found: Vec<String>) -> Completed {
-    let common = match found.as_slice() {
-        [] => return Completed::Nothing,
-        [first, rest @ ..] => rest.iter().fold(first.as_str(), |common, other| {
-            let same = common.char_indices().zip(other.chars()).find(|((_, a), b)| a != b);
-            let shorter =
-                if common.len() < other.len() { common } else { &common[..other.len().min(common.len())] };
-            same.map_or(shorter, |((at, _), _)| &common[..at])
-        }),
+/// Completes a path after `@`, in quotes if it is in quotes already or has spaces.
+fn mentioned(from: usize, path: &str, is_quoted: bool, directory: &Path) -> Completed {
+    let found = paths(path, directory);
+    let open = |text: &str| match is_quoted || text.contains(char::is_whitespace) {
+        true => format!("\"{text}"),
+        false => text.to_owned(),
     };
+    if let [only] = found.as_slice() {
+        let end = match (only.is_directory, is_quoted || only.has_space()) {
+            (true, _) => "/",
+            (false, true) => "\" ",
+            (false, false) => " ",
+        };
+        return Completed::Text(from, open(&only.text) + end);
+    }
+    let names: Vec<String> = found.into_iter().map(|found| found.text).collect();
+    match finish(from, path, names) {
+        Completed::Text(from, text) => Completed::Text(from, open(&text)),
+        other => other,
+    }
+}
+
+/// Returns what all words have in common at their beginning.
+fn common(words: &[String]) -> &str {
+    let Some((first, rest)) = words.split_first() else { return "" };
+    rest.iter().fold(first, |common, other| {
+        let same = common.chars().zip(other.chars()).take_while(|(a, b)| a == b);
+        &common[..same.map(|(c, _)| c.len_utf8()).sum()]
+    })
+}
+
+fn finish(from: usize, word: &str, mut found: Vec<String>) -> Completed {
+    if found.is_empty() {
+        return Completed::Nothing;
+    }
+    let common = common(&found);
     if common.len() > word.len() {
         return Completed::Text(from, common.to_owned());
     }
@@ -104,7 +158,13 @@ mod tests {
         for name in ["notes.txt", "notes.md", ".hidden", "two words", "ünder"] {
             fs::write(dir.path().join(name), "").unwrap();
         }
+        for name in ["z1", "zé"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
         fs::create_dir(dir.path().join("src")).unwrap();
+        fs::create_dir(dir.path().join("far away")).unwrap();
+        fs::write(dir.path().join("far away/deep.txt"), "").unwrap();
+        fs::write(dir.path().join("far off.txt"), "").unwrap();
         fs::write(dir.path().join("src/main.rs"), "").unwrap();
         let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let names = Names {
@@ -129,7 +189,15 @@ mod tests {
             ("see @src/", text(5, "src/main.rs ")),
             ("see @.h", text(5, ".hidden ")),
             ("é @ün", text(3, "ünder ")),
-            ("see @two", Completed::Nothing),
+            ("see @two", text(5, "\"two words\" ")),
+            ("see @\"two w", text(5, "\"two words\" ")),
+            ("see @\"no", text(5, "\"notes.")),
+            ("see @\"notes.md\" @sr", text(17, "src/")),
+            ("see @z", Completed::Several(list(&["z1", "zé"]))),
+            ("see @far", text(5, "\"far ")),
+            ("see @\"far a", text(5, "\"far away/")),
+            ("see @\"far away/", text(5, "\"far away/deep.txt\" ")),
+            ("/export two", Completed::Nothing),
             ("plain", Completed::Nothing),
         ] {
             assert_eq!(complete(before, &names, dir.path()), expected, "{before:?}");

@@ -92,3 +92,26 @@ impl Speech {
         self.now.as_ref().is_some_and(|attempt| attempt.op == op)
     }
 }
+
+/// Whether a piece is of an operation that a run had left when it listened after so many events.
+pub(super) fn is_late(data: &Value, listens_at: Option<u64>) -> bool {
+    let op = data["op"].as_str().and_then(|op| op.split_once('.'));
+    let opened = op.and_then(|(event, _)| event.parse::<u64>().ok());
+    listens_at.zip(opened).is_some_and(|(events, opened)| opened <= events)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_piece_of_a_turn_that_is_over_is_late() {
+        for (op, listens_at, late) in
+            [("7.0", Some(9), true), ("9.1", Some(9), true), ("10.0", Some(9), false), ("7.0", None, false)]
+        {
+            assert_eq!(is_late(&json!({ "op": op, "text": "x" }), listens_at), late, "{op} {listens_at:?}");
+        }
+    }
+}

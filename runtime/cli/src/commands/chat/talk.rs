@@ -14,7 +14,7 @@ use super::known::Known;
 use super::questions::{Extent, lines};
 use super::screen::{Line, Tone};
 use super::shell::Running;
-use super::speech::Speech;
+use super::speech::{self, Speech};
 use super::transcript;
 use super::voice::Voice;
 use crate::commands::act;
@@ -127,7 +127,11 @@ impl Talk {
     pub(super) async fn frame(&mut self, frame: &Frame) -> Result<(), Failure> {
         match frame.event {
             FrameKind::Partial => {
-                self.speech.piece(&mut self.face, &frame.data);
+                let listens_at = self.run.as_ref().filter(|_| self.listens()).map(|run| run.events);
+                // A frame that waited to be shown may be of a turn that was stopped meanwhile.
+                if !speech::is_late(&frame.data, listens_at) {
+                    self.speech.piece(&mut self.face, &frame.data);
+                }
                 Ok(())
             }
             FrameKind::Emit

@@ -31,9 +31,11 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    /// Whether both ends of the conversation are a terminal, and one that this process has to itself while it is in the foreground.
+    /// Whether both ends of the conversation are a terminal that can move its cursor, and one that this process has to itself while it is
+    /// in the foreground.
     pub(super) fn is_there() -> bool {
-        tcgetpgrp(stdin().as_fd()).is_ok() && rustix::termios::isatty(stdout().as_fd())
+        let is_able = std::env::var_os("TERM").is_none_or(|kind| kind != "dumb");
+        is_able && tcgetpgrp(stdin().as_fd()).is_ok() && rustix::termios::isatty(stdout().as_fd())
     }
 
     /// Makes the terminal raw.
