@@ -1,7 +1,5 @@
 //! Open questions across kills: those that were answered stay answered, the others stay open, and nothing beside them is done again.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use outlast_tests::model_server::{KEY, ModelServer, Reply, last_text, messages};
 use outlast_tests::process::until;
 use outlast_tests::socket::Answer;

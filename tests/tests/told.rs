@@ -1,7 +1,5 @@
 //! What commands say where little is to be done: each says so, and what would be.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use outlast_tests::world::World;
 use serde_json::json;
 

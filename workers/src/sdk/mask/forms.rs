@@ -91,7 +91,7 @@ fn in_url(bytes: &[u8], case: Case, kept: &str, space: &str) -> String {
         match *byte {
             b' ' => text.push_str(space),
             plain if plain.is_ascii_alphanumeric() || b"-._~".contains(&plain) => {
-                text.push(char::from(plain))
+                text.push(char::from(plain));
             }
             plain if kept.as_bytes().contains(&plain) => text.push(char::from(plain)),
             other => text.push_str(&format!("%{}", hex(&[other], case))),
