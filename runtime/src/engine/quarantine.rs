@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn commit(store: &MemoryStore, puts: Vec<Put>) {
-        store.commit(&Batch { runs: Vec::new(), puts }).unwrap();
+        store.commit(&Batch { puts, ..Batch::default() }).unwrap();
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn store(directory: &Path, runs: usize, packed: u64) -> Result<Latencies, Box<dy
             ..step(id, *head, 1)
         };
         let runs = ids.iter().zip(&*heads.borrow()).map(write).collect();
-        Batch { runs, puts: Vec::new() }
+        Batch { runs, ..Batch::default() }
     };
     Latencies::measure(prepare, |batch| {
         *heads.borrow_mut() = store.commit(batch)?;

@@ -12,14 +12,31 @@ pub struct Batch {
     pub runs: Vec<RunWrite>,
     /// Records beside histories.
     pub puts: Vec<Put>,
+    /// Runs that are no more from this commit on; none of them is among `runs`.
+    pub deletes: Vec<Delete>,
 }
 
 impl Batch {
-    /// Whether every step of it stops a run. Such a batch may take the last room of a full disk: stopping runs is how room is made.
-    pub(crate) fn only_stops(&self) -> bool {
+    /// Whether it stops and deletes runs, and does nothing else to any. Such a batch may take the last room of a full disk: that is how room
+    /// is made.
+    pub(crate) fn makes_room(&self) -> bool {
         let stops = |write: &RunWrite| write.events.iter().any(|event| is_stop(&event.kind));
-        !self.runs.is_empty() && self.runs.iter().all(stops)
+        !(self.runs.is_empty() && self.deletes.is_empty()) && self.runs.iter().all(stops)
     }
+
+    /// Whether there is nothing to make durable.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.puts.is_empty() && self.deletes.is_empty()
+    }
+}
+
+/// A run to delete. Its events stay as far as forks use them; [`crate::Store::purge`] takes the rest away, portion by portion.
+#[derive(Clone, Debug)]
+pub struct Delete {
+    /// The run.
+    pub run: RunId,
+    /// Where its history stands; the deletion is refused if it stands elsewhere.
+    pub before: Head,
 }
 
 fn is_stop(kind: &EventKind) -> bool {

@@ -22,6 +22,10 @@ pub enum Breakage {
     ForgetLineage,
     /// A run does not know its forks.
     ForgetForkReference,
+    /// The events that forks share with a deleted run are taken away.
+    PurgeWhatForksShare,
+    /// It is forgotten what a deleted run had begun of its forks' operations.
+    ForgetBegunOfDeleted,
     /// A backup lacks events that were acknowledged before it.
     BackUpLess,
     /// Two processes own one data directory.

@@ -10,6 +10,7 @@ use crate::codec::record::{self, HeadRecord};
 use crate::keys::{self, Space};
 use crate::limits;
 use crate::lineage;
+use crate::remains;
 use crate::view::{self, View};
 use crate::{Head, StoreError};
 
@@ -47,7 +48,29 @@ pub(crate) fn check(view: &impl View) -> Result<Report, StoreError> {
         Ok(ControlFlow::Continue(()))
     })?;
     check_lists(view, &mut report)?;
+    check_remains(view, &mut report)?;
     Ok(report)
+}
+
+/// Looks for remains of deleted runs that nothing needs and nothing will take away.
+fn check_remains(view: &impl View, report: &mut Report) -> Result<(), StoreError> {
+    view.scan(Space::View, &[keys::REMAINS], &[keys::REMAINS + 1], &mut |key, value| {
+        let Some(run) = keys::parse_of_run(key) else {
+            report.find("a key of the deleted runs cannot be read".into());
+            return Ok(ControlFlow::Continue(()));
+        };
+        if let Err(e) = record::decode_remains(value) {
+            report.find(e.at(format!("the remains of run {run}")).to_string());
+        }
+        let is_due = view.has(Space::View, &keys::of_run(keys::PURGES, &run))?;
+        if !is_due && lineage::forks(view, &run, None, 1)?.is_empty() {
+            report.find(format!("run {run}: it was deleted, and what is left of it will not be taken away"));
+        }
+        if view.has(Space::View, &keys::of_run(keys::HEADS, &run))? {
+            report.find(format!("run {run}: it is there, and was deleted"));
+        }
+        Ok(ControlFlow::Continue(()))
+    })
 }
 
 fn check_run(
@@ -132,7 +155,8 @@ fn check_lists(view: &impl View, report: &mut Report) -> Result<(), StoreError> 
                 return Ok(ControlFlow::Continue(()));
             }
             let explained = match view::head(view, &run) {
-                Ok(head) => head.is_some_and(|head| (fits.explained)(&head, key)),
+                Ok(Some(head)) => (fits.explained)(&head, key),
+                Ok(None) => fits.also_deleted && remains::remains(view, &run)?.is_some(),
                 Err(StoreError::Damaged { .. } | StoreError::Newer { .. }) => true, // Found already.
                 Err(e) => return Err(e),
             };
@@ -145,12 +169,17 @@ fn check_lists(view: &impl View, report: &mut Report) -> Result<(), StoreError> 
     };
     let list = |byte: u8| ([byte], [byte + 1]);
     let (from, to) = list(keys::READY);
-    let ready =
-        Fits { parse: keys::parse_of_run, explained: &|head, _| head.index.ready, once_per_run: false };
+    let ready = Fits {
+        parse: keys::parse_of_run,
+        also_deleted: false,
+        explained: &|head, _| head.index.ready,
+        once_per_run: false,
+    };
     explain(Space::View, &from, &to, "the list of ready runs", &ready)?;
     let (from, to) = list(keys::DUE);
     let due = Fits {
         parse: |key| keys::parse_due(key).map(|(_, run)| run),
+        also_deleted: false,
         explained: &|head, key| head.index.due == keys::parse_due(key).map(|(due, _)| due),
         once_per_run: false,
     };
@@ -158,22 +187,26 @@ fn check_lists(view: &impl View, report: &mut Report) -> Result<(), StoreError> 
     let (from, to) = list(keys::LIST);
     let listed = Fits {
         parse: |key| keys::parse_listed(key).map(|(_, run)| run),
+        also_deleted: false,
         explained: &|head, key| Some(head.started_at) == keys::parse_listed(key).map(|(start, _)| start),
         once_per_run: false,
     };
     explain(Space::View, &from, &to, "the list of runs", &listed)?;
     let (from, to) = list(keys::LINEAGES);
-    let lineages = Fits { parse: keys::parse_of_run, explained: &|_, _| true, once_per_run: false };
+    let lineages =
+        Fits { parse: keys::parse_of_run, also_deleted: true, explained: &|_, _| true, once_per_run: false };
     explain(Space::View, &from, &to, "the list of lineages", &lineages)?;
     let (from, to) = list(keys::FORKS);
     let forks = Fits {
         parse: |key| keys::parse_fork(key).map(|(_, _, fork)| fork),
+        also_deleted: true,
         explained: &|_, _| true,
         once_per_run: false,
     };
     explain(Space::View, &from, &to, "the list of forks", &forks)?;
     let steps = Fits {
         parse: |key| keys::parse_step(key).map(|(run, _)| run),
+        also_deleted: true,
         explained: &|_, _| true,
         once_per_run: true,
     };
@@ -183,6 +216,8 @@ fn check_lists(view: &impl View, report: &mut Report) -> Result<(), StoreError> 
 /// How the entries of one list are explained by heads.
 struct Fits<'a> {
     parse: fn(&[u8]) -> Option<RunId>,
+    /// Whether a deleted run may stand there.
+    also_deleted: bool,
     explained: &'a dyn Fn(&HeadRecord, &[u8]) -> bool,
     once_per_run: bool,
 }

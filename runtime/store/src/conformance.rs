@@ -5,6 +5,7 @@
 
 pub mod samples;
 
+mod deletions;
 mod forks;
 mod model;
 mod views;
@@ -22,7 +23,7 @@ pub trait Place {
 type Promise = (&'static str, fn(&dyn Place) -> Result<(), StoreError>);
 
 /// Every promise that concerns a store.
-const PROMISES: [Promise; 23] = [
+const PROMISES: [Promise; 28] = [
     ("reads back every kind of event", writes::every_kind),
     ("reads from any number, any count", writes::any_range),
     ("chains several steps of a run in one commit", writes::several_steps),
@@ -45,6 +46,11 @@ const PROMISES: [Promise; 23] = [
     ("keeps forks that were brought with all their events", forks::copies),
     ("counts the bytes of a run alone", forks::usage),
     ("keeps forks of forks as a simple model does", forks::random_trees),
+    ("forgets a deleted run at once and gives its id free when nothing is left", deletions::gone_at_once),
+    ("takes away what a long run left in portions", deletions::in_portions),
+    ("lets forks read on when their parent is deleted", deletions::forks_read_on),
+    ("remembers what a deleted run had begun", deletions::remembers_begun),
+    ("keeps forks of deleted runs as a simple model does", deletions::random_trees),
     ("behaves as a simple model over restarts", model::random_lives),
 ];
 

@@ -31,11 +31,11 @@ use outlast_kernel::event::Event;
 use outlast_kernel::ids::{Millis, RunId, Seq};
 
 use crate::keys::Space;
-use crate::plan::{Plan, plan};
+use crate::plan::{Plan, plan, plan_purge};
 use crate::view::{self, View, Visit};
 use crate::{
-    Batch, Filter, Head, Index, Page, Record, Report, Segment, Stats, Store, StoreError, Summary, Table,
-    Usage, check, limits, lineage,
+    Batch, Filter, Head, Index, Page, Purge, Record, Remains, Report, Segment, Stats, Store, StoreError,
+    Summary, Table, Usage, check, limits, lineage, remains,
 };
 
 pub use open::{Mark, OpenOptions, Opened};
@@ -58,6 +58,8 @@ struct Committer {
     commits: u64,
     commit_us_last: u64,
     commit_us_max: u64,
+    /// Bytes that were taken away since their room was given back last.
+    purged_bytes: u64,
     mark: mark::MarkFile,
 }
 
@@ -164,6 +166,10 @@ impl View for Picture<'_> {
         Ok(value.map(|value| value.to_vec()))
     }
 
+    fn has(&self, space: Space, key: &[u8]) -> Result<bool, StoreError> {
+        self.snapshot.contains_key(self.spaces.of(space), key).map_err(|e| self.failed(&e))
+    }
+
     fn scan(&self, space: Space, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> Result<(), StoreError> {
         for entry in self.snapshot.range(self.spaces.of(space), from..to) {
             let (key, value) = entry.into_inner().map_err(|e| self.failed(&e))?;
@@ -179,14 +185,55 @@ impl Store for FjallStore {
     fn commit(&self, batch: &Batch) -> Result<Vec<Head>, StoreError> {
         let mut committer = self.lock_committer();
         let picture = self.picture()?;
-        if batch.runs.is_empty() && batch.puts.is_empty() {
+        if batch.is_empty() {
             return Ok(Vec::new());
         }
         let mut plan = plan(&picture, batch, committer.commit_last + 1)?;
         drop(picture);
-        room::check(&self.directory, self.free_bytes_min, plan.bytes, batch.only_stops())?;
+        room::check(&self.directory, self.free_bytes_min, plan.bytes, batch.makes_room())?;
         self.write(&mut committer, &mut plan)?;
         Ok(plan.heads)
+    }
+
+    fn purge(&self, after: Option<&RunId>) -> Result<Option<Purge>, StoreError> {
+        let mut committer = self.lock_committer();
+        let picture = self.picture()?;
+        let planned = plan_purge(&picture, after, committer.commit_last + 1)?;
+        drop(picture);
+        let Some((mut plan, purge)) = planned else { return Ok(None) };
+        // As a batch that stops runs: it makes room.
+        room::check(&self.directory, self.free_bytes_min, plan.bytes, true)?;
+        self.write(&mut committer, &mut plan)?;
+        committer.purged_bytes += purge.bytes;
+        Ok(Some(purge))
+    }
+
+    fn reclaim(&self) -> Result<(), StoreError> {
+        self.alive()?;
+        let spaces = [&self.spaces.log, &self.spaces.blob];
+        let bytes: u64 = spaces.iter().map(|space| space.disk_space()).sum();
+        let purged = self.lock_committer().purged_bytes;
+        let is_worth_it = purged >= limits::RECLAIM_BYTES_MIN && purged >= bytes / limits::RECLAIM_SHARE;
+        // Tables are written anew before the old ones go.
+        if !is_worth_it || room::free(&self.directory)? < bytes + self.free_bytes_min {
+            return Ok(());
+        }
+        let failed = |e: fjall::Error| files::disk(&self.directory, format!("give room back: {e}"), None);
+        for space in spaces {
+            space.rotate_memtable_and_wait().map_err(failed)?;
+            space.major_compact().map_err(failed)?;
+        }
+        let mut committer = self.lock_committer();
+        committer.purged_bytes = committer.purged_bytes.saturating_sub(purged);
+        Ok(())
+    }
+
+    fn remains(&self, run: &RunId) -> Result<Option<Remains>, StoreError> {
+        remains::remains(&self.picture()?, run)
+    }
+
+    fn deleted(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        remains::deleted(&self.picture()?, after, limit)
     }
 
     fn history(&self, run: &RunId, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {

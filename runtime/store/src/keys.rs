@@ -6,6 +6,10 @@
 //!       'l' newest-first:u64 run       the summary
 //!       'r' run                        a run with work to hand out
 //!       'd' due:u64 run                a run with something due
+//!       'o' run                        a fork's lineage
+//!       'f' parent 0x00 at:u64 fork    a fork, by where it begins
+//!       'x' run                        what is left of a deleted run
+//!       'p' run                        a deleted run of which something may be taken away
 //! blob  's' run                        the newest snapshot
 //! meta  table key                      a record beside histories
 //!       0x00 "commit"                  the number of the last commit
@@ -61,6 +65,10 @@ pub(crate) const DUE: u8 = b'd';
 pub(crate) const LINEAGES: u8 = b'o';
 /// The first byte of forks by parent.
 pub(crate) const FORKS: u8 = b'f';
+/// The first byte of what is left of deleted runs.
+pub(crate) const REMAINS: u8 = b'x';
+/// The first byte of deleted runs of which something may be taken away.
+pub(crate) const PURGES: u8 = b'p';
 
 /// Returns the key of the step that ends with an event.
 pub(crate) fn step(run: &RunId, last: Seq) -> Vec<u8> {

@@ -16,12 +16,14 @@ pub mod limits;
 mod lineage;
 mod memory;
 mod plan;
+mod remains;
 mod store;
 mod view;
 
-pub use batch::{Batch, Head, Index, Origin, Put, RunWrite, Segment, Status, Summary, Table};
+pub use batch::{Batch, Delete, Head, Index, Origin, Put, RunWrite, Segment, Status, Summary, Table};
 pub use check::Report;
 pub use disk::{FjallStore, Mark, OpenOptions, Opened};
 pub use error::StoreError;
 pub use memory::{FailedSync, MemoryStore, Side, SyncPoint};
+pub use remains::{Purge, Remains};
 pub use store::{Filter, Page, Record, Stats, Store, Usage};

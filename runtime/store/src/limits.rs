@@ -68,3 +68,15 @@ pub const FINDINGS_MAX: usize = 100;
 
 /// Copies of damaged journals that are kept; further starts on the same damage add none.
 pub const EVIDENCE_MAX: usize = 8;
+
+/// Keys that one portion of a purge takes away: a commit between those of runs that go on, which should not wait for it.
+pub const PURGE_KEYS: usize = 1_000;
+
+/// Runs that one portion of a purge looks at, for the same reason.
+pub const PURGE_RUNS: usize = 200;
+
+/// Bytes that must have been taken away before tables are written anew to give their room back.
+pub const RECLAIM_BYTES_MIN: u64 = 1 << 20;
+
+/// One in so many bytes of the tables must have been taken away before they are written anew: that costs reading and writing all of them.
+pub const RECLAIM_SHARE: u64 = 4;

@@ -14,11 +14,11 @@ use outlast_kernel::ids::{Millis, RunId, Seq};
 use crate::breakage::{Breakage, breaks};
 use crate::disk::backup;
 use crate::keys::Space;
-use crate::plan::{Plan, plan};
+use crate::plan::{Plan, plan, plan_purge};
 use crate::view::{self, View, Visit};
 use crate::{
-    Batch, Filter, Head, Index, Page, Record, Report, Segment, Stats, Store, StoreError, Summary, Table,
-    Usage, check, lineage,
+    Batch, Filter, Head, Index, Page, Purge, Record, Remains, Report, Segment, Stats, Store, StoreError,
+    Summary, Table, Usage, check, lineage, remains,
 };
 
 /// A store in memory. Clones are handles of the same life; [`MemoryStore::crash`] begins the next one.
@@ -197,6 +197,24 @@ impl MemoryStore {
     }
 }
 
+impl MemoryStore {
+    /// Makes a plan durable, unless the process dies on the way or the sync fails.
+    fn write(&self, state: MutexGuard<'_, State>, plan: &Plan, batch: &Batch) -> Result<(), StoreError> {
+        let mut state = self.pass(state, Side::BeforeSync)?;
+        if let Some(outcome) = state.fail_next.take() {
+            match outcome {
+                FailedSync::Lost => {}
+                FailedSync::Written => state.sync(plan, batch),
+            }
+            state.poisoned = Some("a sync failed".into());
+            return Err(disk("a sync failed".into()));
+        }
+        state.sync(plan, batch);
+        drop(self.pass(state, Side::AfterSync)?);
+        Ok(())
+    }
+}
+
 type Passed<'a> = Result<MutexGuard<'a, State>, StoreError>;
 
 impl State {
@@ -226,6 +244,10 @@ impl View for State {
         Ok(self.durable.get(&space).and_then(|space| space.get(key)).cloned())
     }
 
+    fn has(&self, space: Space, key: &[u8]) -> Result<bool, StoreError> {
+        Ok(self.durable.get(&space).is_some_and(|space| space.contains_key(key)))
+    }
+
     fn scan(&self, space: Space, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> Result<(), StoreError> {
         let range = (Bound::Included(from), Bound::Excluded(to));
         for (key, value) in self.durable.get(&space).into_iter().flat_map(|s| s.range::<[u8], _>(range)) {
@@ -241,25 +263,36 @@ impl Store for MemoryStore {
     fn commit(&self, batch: &Batch) -> Result<Vec<Head>, StoreError> {
         let _one_at_a_time = self.shared.committer.lock().unwrap_or_else(PoisonError::into_inner);
         let state = self.alive()?;
-        if batch.runs.is_empty() && batch.puts.is_empty() {
+        if batch.is_empty() {
             return Ok(Vec::new());
         }
         let plan = plan(&*state, batch, state.commit_last + 1)?;
-        if state.disk_full && !batch.only_stops() {
+        if state.disk_full && !batch.makes_room() {
             return Err(StoreError::Full { path: path(), free: 0, needed: plan.bytes });
         }
-        let mut state = self.pass(state, Side::BeforeSync)?;
-        if let Some(outcome) = state.fail_next.take() {
-            match outcome {
-                FailedSync::Lost => {}
-                FailedSync::Written => state.sync(&plan, batch),
-            }
-            state.poisoned = Some("a sync failed".into());
-            return Err(disk("a sync failed".into()));
-        }
-        state.sync(&plan, batch);
-        drop(self.pass(state, Side::AfterSync)?);
+        self.write(state, &plan, batch)?;
         Ok(plan.heads)
+    }
+
+    fn purge(&self, after: Option<&RunId>) -> Result<Option<Purge>, StoreError> {
+        let _one_at_a_time = self.shared.committer.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.alive()?;
+        let planned = plan_purge(&*state, after, state.commit_last + 1)?;
+        let Some((plan, purge)) = planned else { return Ok(None) };
+        self.write(state, &plan, &Batch::default())?;
+        Ok(Some(purge))
+    }
+
+    fn reclaim(&self) -> Result<(), StoreError> {
+        self.alive().map(drop)
+    }
+
+    fn remains(&self, run: &RunId) -> Result<Option<Remains>, StoreError> {
+        remains::remains(&*self.alive()?, run)
+    }
+
+    fn deleted(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        remains::deleted(&*self.alive()?, after, limit)
     }
 
     fn history(&self, run: &RunId, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {

@@ -3,7 +3,7 @@
 //! Leaves making them durable to the stores. Invariant: a batch that does not fit the stored heads gives no plan at all, and a plan
 //! names every key once, because two writes of one key in one commit have no order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_kernel::ids::{RunId, Seq};
 
@@ -12,8 +12,9 @@ use crate::codec::{record, record::HeadRecord, step};
 use crate::keys::{self, Space};
 use crate::limits;
 use crate::lineage;
+use crate::remains;
 use crate::view::{self, View};
-use crate::{Batch, Head, Origin, Put, RunWrite, Segment, StoreError, Summary};
+use crate::{Batch, Head, Origin, Purge, Put, RunWrite, Segment, StoreError, Summary};
 
 /// What a batch writes.
 #[derive(Debug, Default)]
@@ -42,6 +43,17 @@ struct RunNow<'a> {
     snapshot: Option<(Seq, &'a [u8])>,
 }
 
+/// Plans a portion of a purge as the commit with this number; none if there is nothing to take away.
+pub(crate) fn plan_purge(
+    view: &impl View,
+    after: Option<&RunId>,
+    number: u64,
+) -> Result<Option<(Plan, Purge)>, StoreError> {
+    let Some((mut plan, purge)) = remains::plan_purge(view, after)? else { return Ok(None) };
+    plan.put(Space::Meta, keys::COMMIT.to_vec(), Some(record::encode_commit(number)));
+    Ok(Some((plan, purge)))
+}
+
 /// Plans a batch as the commit with this number.
 pub(crate) fn plan(view: &impl View, batch: &Batch, number: u64) -> Result<Plan, StoreError> {
     let mut plan = Plan::default();
@@ -52,6 +64,14 @@ pub(crate) fn plan(view: &impl View, batch: &Batch, number: u64) -> Result<Plan,
     for (run, now) in &runs {
         plan_views(&mut plan, run, now)?;
     }
+    let mut purges = BTreeSet::new();
+    for delete in &batch.deletes {
+        if runs.contains_key(&delete.run) {
+            return Err(invalid(&delete.run, "a deletion beside a step".into()));
+        }
+        remains::plan_delete(view, &mut plan, &mut purges, delete)?;
+    }
+    remains::plan_purges(&mut plan, purges);
     plan_puts(&mut plan, &batch.puts)?;
     plan.put(Space::Meta, keys::COMMIT.to_vec(), Some(record::encode_commit(number)));
     Ok(plan)
@@ -68,6 +88,12 @@ fn plan_step<'a>(
         Some(earlier) => (earlier.stored, earlier.now.head),
         None => {
             let stored = view::head(view, &write.run)?;
+            if stored.is_none() && remains::remains(view, &write.run)?.is_some() {
+                return Err(invalid(
+                    &write.run,
+                    "its id is that of a deleted run of which something is left".into(),
+                ));
+            }
             let found = match (stored, &write.origin) {
                 (None, Some(Origin::Fork { parent, at })) => {
                     plan_fork(view, plan, &write.run, (parent, *at))?
@@ -227,7 +253,7 @@ fn plan_puts(plan: &mut Plan, puts: &[Put]) -> Result<(), StoreError> {
 }
 
 impl Plan {
-    fn put(&mut self, space: Space, key: Vec<u8>, value: Option<Vec<u8>>) {
+    pub(crate) fn put(&mut self, space: Space, key: Vec<u8>, value: Option<Vec<u8>>) {
         self.bytes += (key.len() + value.as_ref().map_or(0, Vec::len)) as u64;
         self.writes.push(Write { space, key, value });
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use outlast_kernel::event::Event;
 use outlast_kernel::ids::{Millis, RunId, Seq};
 
-use crate::{Batch, Head, Index, Report, Segment, Status, StoreError, Summary, Table};
+use crate::{Batch, Head, Index, Purge, Remains, Report, Segment, Status, StoreError, Summary, Table};
 
 /// A store of histories. Calls block; the engine calls `commit` from one thread and reads from any.
 pub trait Store: Send + Sync + 'static {
@@ -18,6 +18,31 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Invalid`] if the batch breaks a rule of [`Batch`] or a limit (nothing is written);
     /// [`StoreError::Disk`] if a write or sync failed: the outcome is unknown and every later call fails.
     fn commit(&self, batch: &Batch) -> Result<Vec<Head>, StoreError>;
+
+    /// Takes a portion of what deleted runs left away for good, all or nothing, of runs after one. None if there is nothing; begin again
+    /// from the beginning until there is none, since one run's end may free what another one kept for it.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    fn purge(&self, after: Option<&RunId>) -> Result<Option<Purge>, StoreError>;
+
+    /// Gives the room of what was taken away back to the disk, if there is enough of it to be worth the work.
+    ///
+    /// # Errors
+    /// [`StoreError::Disk`]; nothing is lost then, and the store stays usable.
+    fn reclaim(&self) -> Result<(), StoreError>;
+
+    /// Returns what is left of a deleted run; none if nothing is.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    fn remains(&self, run: &RunId) -> Result<Option<Remains>, StoreError>;
+
+    /// Returns deleted runs of which something is left, in the order of ids, after a run, at most `limit`.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    fn deleted(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError>;
 
     /// Returns events after `after`, oldest first, at most `limit`.
     ///

@@ -18,6 +18,9 @@ pub(crate) trait View {
     /// Returns a value.
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
 
+    /// Tells whether there is a value, without reading it.
+    fn has(&self, space: Space, key: &[u8]) -> Result<bool, StoreError>;
+
     /// Visits keys in `from..to` in their order until told to stop.
     fn scan(&self, space: Space, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> Result<(), StoreError>;
 }

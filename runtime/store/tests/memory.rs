@@ -19,7 +19,7 @@ fn work(store: &MemoryStore, commits: u64) -> Vec<Head> {
         // Two runs in each commit, so that half a commit would show.
         let pair = [i as usize % 3, (i as usize + 1) % 3];
         let runs = pair.iter().map(|at| step(&run(RUNS[*at]), heads[*at], 1 + i % 3)).collect();
-        match store.commit(&Batch { runs, puts: Vec::new() }) {
+        match store.commit(&Batch { runs, ..Batch::default() }) {
             Ok(new) => pair.iter().zip(new).for_each(|(at, head)| heads[*at] = head),
             Err(_) => break,
         }
@@ -119,7 +119,7 @@ fn the_log_of_syncs_names_what_became_durable() {
     let store = MemoryStore::new();
     let put = Put { table: Table::Setting, key: b"epoch".to_vec(), value: Some(vec![1]) };
     let runs = vec![step(&run("a"), Head::default(), 2), step(&run("b"), Head::default(), 1)];
-    store.commit(&Batch { runs, puts: vec![put] }).unwrap();
+    store.commit(&Batch { runs, puts: vec![put], ..Batch::default() }).unwrap();
     let steps = vec![(run("a"), Seq(2)), (run("b"), Seq(1))];
     let puts = vec![(Table::Setting, b"epoch".to_vec())];
     assert_eq!(store.syncs(), [SyncPoint { commit: 1, steps, puts }]);

@@ -307,7 +307,7 @@ async fn a_run_with_a_history_that_does_not_fit_is_shown_and_harms_no_other() {
         snapshot: None,
         origin: None,
     };
-    store.commit(&outlast_store::Batch { runs: vec![write], puts: Vec::new() }).unwrap();
+    store.commit(&outlast_store::Batch { runs: vec![write], ..Default::default() }).unwrap();
     let world = world.crash().await;
     world.settle().await;
     let view = world.view("bad").await;

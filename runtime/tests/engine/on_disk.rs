@@ -83,7 +83,7 @@ async fn the_last_bytes_of_the_disk_are_not_taken() {
     let options = OpenOptions { free_bytes_min: u64::MAX / 4, ..OpenOptions::default() };
     let store = FjallStore::open(place.path(), options).unwrap().0;
     let put = outlast_store::Put { table: outlast_store::Table::Setting, key: vec![1], value: Some(vec![2]) };
-    let refused = store.commit(&outlast_store::Batch { runs: Vec::new(), puts: vec![put] });
+    let refused = store.commit(&outlast_store::Batch { puts: vec![put], ..Default::default() });
     assert!(matches!(refused, Err(StoreError::Full { .. })), "{refused:?}");
 }
 
@@ -198,7 +198,7 @@ async fn a_write_that_does_not_know_the_end_of_the_history_is_refused() {
         snapshot: None,
         origin: None,
     };
-    let late = store.commit(&outlast_store::Batch { runs: vec![write], puts: Vec::new() });
+    let late = store.commit(&outlast_store::Batch { runs: vec![write], ..Default::default() });
     assert!(matches!(late, Err(StoreError::Stale { .. })), "{late:?}");
     assert_eq!(code(engine.get("nobody").await), Code::NotFound);
 }

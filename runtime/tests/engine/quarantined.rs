@@ -11,8 +11,8 @@ use outlast_protocol::Code;
 use outlast_protocol::requests::{Deploy, FileText, Release};
 use outlast_runtime::engine::{Engine, ManualClock, Options};
 use outlast_store::{
-    Batch, Filter, FjallStore, Head, Index, OpenOptions, Page, Record, Report, Segment, Stats, Store,
-    StoreError, Summary, Table, Usage,
+    Batch, Filter, FjallStore, Head, Index, OpenOptions, Page, Purge, Record, Remains, Report, Segment,
+    Stats, Store, StoreError, Summary, Table, Usage,
 };
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
@@ -35,6 +35,22 @@ impl Store for Deadly {
 
     fn commit(&self, batch: &Batch) -> Result<Vec<Head>, StoreError> {
         self.0.commit(batch)
+    }
+
+    fn purge(&self, after: Option<&RunId>) -> Result<Option<Purge>, StoreError> {
+        self.0.purge(after)
+    }
+
+    fn reclaim(&self) -> Result<(), StoreError> {
+        self.0.reclaim()
+    }
+
+    fn remains(&self, run: &RunId) -> Result<Option<Remains>, StoreError> {
+        self.0.remains(run)
+    }
+
+    fn deleted(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        self.0.deleted(after, limit)
     }
 
     fn head(&self, run: &RunId) -> Result<Option<(Head, Index)>, StoreError> {

@@ -18,6 +18,8 @@ pub(crate) const COMMIT: u16 = 260;
 
 /// The segments of a fork's history.
 pub(crate) const LINEAGE: u16 = 261;
+/// What is left of a deleted run.
+pub(crate) const REMAINS: u16 = 262;
 
 /// Appends the frame of a value.
 pub(crate) fn write(out: &mut Vec<u8>, kind: u16) {

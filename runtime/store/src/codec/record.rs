@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CodecError, frame, take_array};
 use crate::limits::NESTING_MAX;
-use crate::{Head, Index, Segment, Summary};
+use crate::{Head, Index, Remains, Segment, Summary};
 
 /// The end of a run's history, as stored: with its views and with where its summary is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +98,23 @@ pub(crate) fn decode_lineage(mut bytes: &[u8]) -> Result<Vec<Segment>, CodecErro
     let mut deserializer = rmp_serde::Deserializer::new(bytes);
     let segments = Vec::deserialize(&mut deserializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
     end(deserializer.get_ref(), segments)
+}
+
+/// Encodes what is left of a deleted run.
+pub(crate) fn encode_remains(remains: &Remains) -> Result<Vec<u8>, CodecError> {
+    let mut out = Vec::with_capacity(64);
+    frame::write(&mut out, frame::REMAINS);
+    let mut serializer = rmp_serde::Serializer::new(&mut out).with_struct_map();
+    remains.serialize(&mut serializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
+    Ok(out)
+}
+
+/// Decodes what is left of a deleted run.
+pub(crate) fn decode_remains(mut bytes: &[u8]) -> Result<Remains, CodecError> {
+    frame::expect(&mut bytes, frame::REMAINS)?;
+    let mut deserializer = rmp_serde::Deserializer::new(bytes);
+    let remains = Remains::deserialize(&mut deserializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
+    end(deserializer.get_ref(), remains)
 }
 
 /// Encodes the number of a commit.

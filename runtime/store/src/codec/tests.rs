@@ -7,14 +7,14 @@ use std::fs;
 use std::path::PathBuf;
 
 use outlast_kernel::event::{Event, EventKind};
-use outlast_kernel::ids::{Millis, Seq};
+use outlast_kernel::ids::{Millis, OpId, Seq};
 use serde_json::json;
 
 use super::record::HeadRecord;
 use super::{CodecError, frame, kind, record, step};
 use crate::conformance::samples;
 use crate::limits::NESTING_MAX;
-use crate::{Head, Index, Segment};
+use crate::{Head, Index, Remains, Segment};
 
 /// Returns the stored bytes of a golden file, written first if it is missing and the switch is on.
 fn golden(name: &str, bytes: &[u8]) -> Vec<u8> {
@@ -107,6 +107,14 @@ fn other_values_are_written_and_read_as_their_golden_files() {
     let stored = golden("lineage.bin", &bytes);
     assert!(stored == bytes);
     assert_eq!(record::decode_lineage(&stored), Ok(lineage));
+
+    for (name, remains) in [
+        ("remains-bare.bin", Remains::default()),
+        ("remains.bin", Remains { parent: Some((samples::run("a"), Seq(4))), begun: vec![OpId(Seq(2), 1)] }),
+    ] {
+        let stored = golden(name, &record::encode_remains(&remains).unwrap());
+        assert_eq!(record::decode_remains(&stored), Ok(remains), "{name}");
+    }
 
     let bytes = record::encode_commit(u64::MAX - 1);
     let stored = golden("commit.bin", &bytes);

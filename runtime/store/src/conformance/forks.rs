@@ -10,7 +10,13 @@ use super::samples::{commit, messages, run, step};
 use crate::{Head, Index, Origin, RunWrite, Segment, Store, StoreError, Usage};
 
 /// Forks a run at an event, with `count` events of its own.
-fn fork(store: &dyn Store, id: &str, parent: &str, at: u64, count: u64) -> Result<Head, StoreError> {
+pub(super) fn fork(
+    store: &dyn Store,
+    id: &str,
+    parent: &str,
+    at: u64,
+    count: u64,
+) -> Result<Head, StoreError> {
     let before = store.head_at(&run(parent), Seq(at))?.unwrap_or_default();
     let origin = Some(Origin::Fork { parent: run(parent), at: Seq(at) });
     commit(store, RunWrite { origin, ..step(&run(id), before, count) })

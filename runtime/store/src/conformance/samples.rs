@@ -78,7 +78,7 @@ pub fn step(of: &RunId, before: Head, count: u64) -> RunWrite {
 /// # Errors
 /// Those of [`Store::commit`].
 pub fn commit(store: &dyn Store, write: RunWrite) -> Result<Head, StoreError> {
-    let heads = store.commit(&Batch { runs: vec![write], puts: Vec::new() })?;
+    let heads = store.commit(&Batch { runs: vec![write], ..Batch::default() })?;
     Ok(heads.first().copied().unwrap_or_default())
 }
 

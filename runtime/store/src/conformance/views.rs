@@ -18,14 +18,14 @@ pub(super) fn snapshots(place: &dyn Place) -> Result<(), StoreError> {
     assert_eq!(store.snapshot(&of)?, Some((Seq(2), b"one".to_vec())));
     let second = commit(&*store, step(&of, first, 2))?;
     assert_eq!(store.snapshot(&of)?, Some((Seq(2), b"one".to_vec())), "a step without one keeps it");
-    let heads = store.commit(&Batch { runs: vec![with(second, b"")], puts: Vec::new() })?;
+    let heads = store.commit(&Batch { runs: vec![with(second, b"")], ..Batch::default() })?;
     assert_eq!(store.snapshot(&of)?, Some((Seq(6), Vec::new())));
     // Only the newest of two in one commit is kept.
     let third = heads[0];
     let later = listed(&of, third, false, None);
     let after_later = commit(&*store, later.clone())?;
     let runs = vec![with(after_later, b"a")];
-    store.commit(&Batch { runs, puts: Vec::new() })?;
+    store.commit(&Batch { runs, ..Batch::default() })?;
     drop(store);
     assert_eq!(place.open().snapshot(&of)?, Some((Seq(9), b"a".to_vec())));
     Ok(())
@@ -104,7 +104,7 @@ pub(super) fn moves(place: &dyn Place) -> Result<(), StoreError> {
     let first = listed(&of, head, true, Some(50));
     let probe = commit(&*store, first)?;
     let twice = vec![listed(&run("twice"), Head::default(), true, Some(60))];
-    store.commit(&Batch { runs: twice, puts: Vec::new() })?;
+    store.commit(&Batch { runs: twice, ..Batch::default() })?;
     commit(&*store, listed(&of, probe, false, None))?;
     assert_eq!(store.due(None, Millis(100), 9)?, [(Millis(60), run("twice"))]);
     Ok(())
@@ -154,7 +154,7 @@ pub(super) fn filters(place: &dyn Place) -> Result<(), StoreError> {
         }
         runs.push(RunWrite { summary, ..step(&id, Head::default(), 1) });
     }
-    store.commit(&Batch { runs, puts: Vec::new() })?;
+    store.commit(&Batch { runs, ..Batch::default() })?;
     let any = Filter::default();
     for rare in [
         Filter { status: Some(Status::Blocked), ..any.clone() },

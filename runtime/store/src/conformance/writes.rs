@@ -54,10 +54,10 @@ pub(super) fn several_steps(place: &dyn Place) -> Result<(), StoreError> {
     let second = commit(&*store, step(&apart, first, 3))?;
     // The same steps in one commit end in the same chain.
     let runs = vec![step(&together, Head::default(), 2), step(&together, first, 3)];
-    assert_eq!(store.commit(&Batch { runs, puts: Vec::new() })?, [first, second]);
+    assert_eq!(store.commit(&Batch { runs, ..Batch::default() })?, [first, second]);
     // The second of two does not follow the first: nothing of either is written.
     let runs = vec![step(&apart, second, 1), step(&apart, second, 1)];
-    assert!(matches!(store.commit(&Batch { runs, puts: Vec::new() }), Err(StoreError::Stale { .. })));
+    assert!(matches!(store.commit(&Batch { runs, ..Batch::default() }), Err(StoreError::Stale { .. })));
     drop(store);
     let store = place.open();
     for id in [apart, together] {
@@ -101,7 +101,7 @@ pub(super) fn one_wrong_head(place: &dyn Place) -> Result<(), StoreError> {
         step(&run("c"), Head::default(), 1),
     ];
     let puts = vec![Put { table: Table::Flow, key: b"f".to_vec(), value: Some(vec![1]) }];
-    assert!(matches!(store.commit(&Batch { runs, puts }), Err(StoreError::Stale { .. })));
+    assert!(matches!(store.commit(&Batch { runs, puts, ..Batch::default() }), Err(StoreError::Stale { .. })));
     for (id, expected) in [("a", None), ("b", Some(2)), ("c", None)] {
         assert_eq!(store.head(&run(id))?.map(|(head, _)| head.seq.0), expected, "run {id}");
     }
@@ -117,14 +117,14 @@ pub(super) fn broken_rules(place: &dyn Place) -> Result<(), StoreError> {
     let none = RunWrite { events: Vec::new(), ..good.clone() };
     let foreign = RunWrite { summary: summary(&run("else"), 1), ..good.clone() };
     for (what, write) in [("gap", gap), ("late", late), ("none", none), ("foreign", foreign)] {
-        let refused = store.commit(&Batch { runs: vec![good.clone(), write], puts: Vec::new() });
+        let refused = store.commit(&Batch { runs: vec![good.clone(), write], ..Batch::default() });
         // A second step that starts anew is stale; alone, each breaks its rule.
         assert!(refused.is_err(), "{what}");
         assert_eq!(store.head(&of)?, None, "{what}");
     }
     for key in [Vec::new(), vec![1; 1_025]] {
         let put = Put { table: Table::Setting, key, value: Some(Vec::new()) };
-        let refused = store.commit(&Batch { runs: vec![good.clone()], puts: vec![put] });
+        let refused = store.commit(&Batch { runs: vec![good.clone()], puts: vec![put], ..Batch::default() });
         assert!(matches!(refused, Err(StoreError::Invalid { .. })), "{refused:?}");
     }
     commit(&*store, good)?;
@@ -181,7 +181,7 @@ pub(super) fn records(place: &dyn Place) -> Result<(), StoreError> {
             put(table, b"gone", None),
             put(table, &[0], Some(b"")),
         ];
-        store.commit(&Batch { runs: Vec::new(), puts })?;
+        store.commit(&Batch { puts, ..Batch::default() })?;
     }
     drop(store);
     let store = place.open();
@@ -195,7 +195,7 @@ pub(super) fn records(place: &dyn Place) -> Result<(), StoreError> {
         assert_eq!(store.get(table, b"gone")?, None, "{table:?}");
         assert_eq!(store.get(table, b"")?, None, "{table:?}");
     }
-    store.commit(&Batch { runs: Vec::new(), puts: vec![put(Table::Flow, b"a", None)] })?;
+    store.commit(&Batch { puts: vec![put(Table::Flow, b"a", None)], ..Batch::default() })?;
     assert_eq!(store.get(Table::Flow, b"a")?, None);
     Ok(())
 }

@@ -129,6 +129,11 @@ mod tests {
             self.picture.get(space, key)
         }
 
+        fn has(&self, space: Space, key: &[u8]) -> Result<bool, StoreError> {
+            self.read()?;
+            self.picture.has(space, key)
+        }
+
         fn scan(
             &self,
             space: Space,

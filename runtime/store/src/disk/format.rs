@@ -8,7 +8,10 @@ use super::files;
 use crate::StoreError;
 
 /// The format that this release writes, and the newest it reads: directory layout, keyspaces, keys, frames.
-pub(super) const FORMAT: u32 = 1;
+///
+/// 1: the first. 2: deleted runs leave records under `x` and `p`, and a release that does not know them would give their ids, and so their
+/// events, to new runs. A store of format 1 is one of format 2 in which nothing was deleted.
+pub(super) const FORMAT: u32 = 2;
 
 const NAME: &str = "FORMAT";
 const PREFIX: &str = "outlast store ";

@@ -78,7 +78,8 @@ impl FjallStore {
             room::refuse_network(directory)?;
         }
         let mut lock = Lock::take(directory, options.wait)?;
-        let created = format::read(directory)?.is_none(); // Again: its owner may have been a newer release.
+        let found = format::read(directory)?; // Again: its owner may have been a newer release.
+        let created = found.is_none();
         // First of all what writes: on a full disk it needs the room of the ballast.
         room::trim(directory, options.free_bytes_min)?;
         lock.sign().map_err(files::failed(directory, "write the lock file"))?;
@@ -99,6 +100,8 @@ impl FjallStore {
         if created {
             // In this order: a mark without a format would be a store that lost its format.
             files::sync_directory(&path).map_err(files::failed(directory, "make the database durable"))?;
+        }
+        if found != Some(format::FORMAT) {
             format::write(directory)?;
         }
         let opened = Opened {
@@ -114,6 +117,7 @@ impl FjallStore {
             commits: 0,
             commit_us_last: 0,
             commit_us_max: 0,
+            purged_bytes: 0,
             mark: MarkFile::open(directory, commit_last)?,
         };
         let store = FjallStore {

@@ -20,7 +20,7 @@ fn a_backup_of_a_store_in_use_is_a_store_of_one_moment() {
     let head = must(store.head_at(&run("r"), Seq(7))).unwrap_or_default();
     must(commit(&store, RunWrite { origin, ..step(&run("fork"), head, 3) }));
     let put = Put { table: Table::Setting, key: vec![0xff; 1_024], value: Some(vec![1]) };
-    must(store.commit(&outlast_store::Batch { runs: Vec::new(), puts: vec![put] }));
+    must(store.commit(&outlast_store::Batch { puts: vec![put], ..Default::default() }));
     let copy = place.path().join("copy");
     std::thread::scope(|scope| {
         let writing = scope.spawn(|| {
