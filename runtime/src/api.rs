@@ -13,7 +13,7 @@ use outlast_kernel::Json;
 use outlast_protocol::access::Scope;
 use outlast_protocol::audit::AuditRecord;
 use outlast_protocol::requests::{
-    Accepted, Answer, Deploy, FlowView, Fork, List, Migrate, Permissions, Send, Start,
+    Accepted, Answer, Deploy, FlowView, Fork, List, Migrate, Permissions, Retention, Send, Start,
 };
 use outlast_protocol::run::RunView;
 use outlast_protocol::schedule::{KeptSchedule, Schedule};
@@ -174,6 +174,7 @@ impl<'a> Api<'a> {
             status,
             flow: wanted.flow,
             profile: wanted.profile,
+            started_before: None,
             after: self.open_cursor(wanted.cursor)?,
             limit: wanted.limit.unwrap_or_default().min(RUNS_PAGE_MAX),
         };
@@ -217,6 +218,23 @@ impl<'a> Api<'a> {
     pub(crate) fn machine(self, hash: &str) -> Result<Arc<Machine>, ApiError> {
         self.see_machine(hash)?;
         self.engine().machine(hash)
+    }
+
+    /// Returns how long ended runs are kept, as far as the caller may know of their flows.
+    pub(crate) fn retention(self) -> Result<Retention, ApiError> {
+        let mut retention = self.engine().retention()?;
+        retention.flows.retain(|flow, _| self.caller.sees(flow));
+        Ok(retention)
+    }
+
+    /// Says how long ended runs are kept.
+    pub(crate) async fn put_retention(self, retention: Retention) -> Result<Retention, ApiError> {
+        if self.caller.flows().is_some() {
+            let message = "how long runs are kept is said for all flows; this token is limited to some";
+            return Err(ApiError::new(Code::Forbidden, message).hint("ask for a token without --flow"));
+        }
+        self.engine().put_retention(&retention).await?;
+        Ok(retention)
     }
 
     /// Lets a run go on with another version of its flow.

@@ -9,6 +9,7 @@ mod clock;
 mod committer;
 mod context;
 mod core;
+mod deletions;
 mod deploy;
 mod desk;
 mod dispatch;
@@ -27,6 +28,7 @@ mod options;
 mod outbox;
 mod parcel;
 mod quarantine;
+mod retention;
 mod runs;
 mod schedules;
 mod seal;
@@ -51,7 +53,7 @@ use outlast_kernel::Json;
 use outlast_protocol::{ApiError, Code};
 use outlast_store::{Put, Store, Table};
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::limits;
@@ -135,6 +137,8 @@ impl Engine {
             lease_ms: options.lease_ms,
             random,
             store,
+            purge: Notify::new(),
+            retention: Notify::new(),
         });
         let (senders, receivers): (Vec<_>, Vec<_>) =
             (0..shards).map(|_| mpsc::channel(limits::SHARD_MESSAGES)).unzip();
@@ -147,6 +151,8 @@ impl Engine {
         tasks.spawn(Arc::clone(&core).carry(letters));
         tasks.spawn(Arc::clone(&core).watch_deadlines());
         tasks.spawn(Arc::clone(&core).recover());
+        tasks.spawn(Arc::clone(&core).purge());
+        tasks.spawn(Arc::clone(&core).retain());
         let (schedules, asks) = mpsc::channel(limits::SCHEDULE_ASKS);
         tasks.spawn(Schedules::open(Arc::clone(&core))?.run(asks));
         let inner =

@@ -308,3 +308,21 @@ pub const ACCESS_LOG_PATH_CHARS_MAX: usize = 256;
 
 /// Milliseconds that the last lines of the access log have for being written when the server ends.
 pub const ACCESS_LOG_CLOSE_MS_MAX: u64 = 2_000;
+
+/// Deletions of runs in one group commit.
+pub const BATCH_DELETES: usize = 100;
+
+/// Milliseconds between two looks for runs that were kept long enough.
+pub const RETENTION_EVERY_MS: u64 = 600_000;
+
+/// Milliseconds that an ended run is kept at least: whoever waits for its result must be able to fetch it.
+pub const RETENTION_MS_MIN: u64 = 60_000;
+
+/// Ended runs that one look at the store finds at once.
+pub const RETENTION_PAGE: usize = 1_000;
+
+/// Flows with a time of their own for keeping runs.
+pub const RETENTION_FLOWS_MAX: usize = 1_000;
+
+/// Deleted runs of which something is left that one weighing shows.
+pub const DELETED_SHOWN_MAX: usize = 1_000;

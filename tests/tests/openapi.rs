@@ -171,6 +171,11 @@ fn runs(api: &mut Checked) {
     }
     api.post("/v1/runs/{id}/cancel", "/v1/runs/f/cancel", &json!({}));
     api.post("/v1/runs/{id}/terminate", "/v1/runs/g/terminate", &json!({}));
+    assert_eq!(api.call("delete", "/v1/runs/{id}", "/v1/runs/g", None).0, 200);
+    assert_eq!(api.call("delete", "/v1/runs/{id}", "/v1/runs/r", None).0, 409);
+    let retention = json!({"keep": "30d", "flows": {"HeldOnce": null}});
+    assert_eq!(api.call("put", "/v1/retention", "/v1/retention", Some(&retention)).0, 200);
+    assert_eq!(api.get("/v1/retention", "/v1/retention"), retention);
     api.post("/v1/runs/{id}/answers", "/v1/runs/r/answers", &json!({"choice": "approve"}));
     for (what, body) in [
         ("messages", json!({"type": "Say"})),

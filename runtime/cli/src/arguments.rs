@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    act, audit, batch, carry, chat, check, doctor, explain, fmt, fork, graph, look, migrate, rpc, run,
+    act, audit, batch, carry, chat, check, doctor, explain, fmt, fork, graph, keep, look, migrate, rpc, run,
     schedule, serve, test, token, tools, worker,
 };
 
@@ -91,6 +91,10 @@ pub(crate) enum Command {
     Import(carry::ImportArguments),
     /// Copy the whole store into a new directory, also while it is in use
     Backup(carry::BackupArguments),
+    /// Delete runs that have ended, with their histories
+    Delete(keep::DeleteArguments),
+    /// Show or say how long ended runs are kept
+    Retention(keep::RetentionArguments),
     /// Show how many bytes runs take
     Du(carry::DuArguments),
     /// Check the store, and show how to resume each run and what is in doubt
@@ -190,6 +194,12 @@ mod tests {
         ("import", false),
         ("import r-1.jsonl --json", true),
         ("backup /b", true),
+        ("delete r-1 r-2 --json", true),
+        ("delete", false),
+        ("retention", true),
+        ("retention 30d", true),
+        ("retention default --flow F --json", true),
+        ("retention --flow F", false),
         ("du", true),
         ("du r-1", true),
         ("diff a.flow b.flow --runs", true),

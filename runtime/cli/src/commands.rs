@@ -11,6 +11,7 @@ pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod fork;
 pub(crate) mod graph;
+pub(crate) mod keep;
 pub(crate) mod look;
 pub(crate) mod migrate;
 pub(crate) mod rpc;
@@ -70,6 +71,8 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Export(arguments) => carry::export(context, &arguments).await,
         Command::Import(arguments) => carry::import(context, &arguments).await,
         Command::Backup(arguments) => carry::backup(context, &arguments).await,
+        Command::Delete(arguments) => keep::delete(context, &arguments).await,
+        Command::Retention(arguments) => keep::retention(context, &arguments).await,
         Command::Du(arguments) => carry::du(context, &arguments).await,
         Command::Doctor(arguments) => doctor::doctor(context, &arguments).await,
         Command::Tools(arguments) => tools::tools(context, &arguments).await,

@@ -1,5 +1,7 @@
 //! Requests of drivers and clients.
 
+use std::collections::BTreeMap;
+
 use outlast_kernel::Json;
 use outlast_kernel::rules::{self, InvalidRule};
 use serde::{Deserialize, Serialize};
@@ -193,6 +195,18 @@ pub struct Migrate {
 pub struct Compatibility {
     /// The canonical text of the machine; it need not be deployed.
     pub machine: String,
+}
+
+/// `PUT /v1/retention`: how long ended runs are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retention {
+    /// The time after a run's end, as in `30d`; for ever if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep: Option<String>,
+    /// Other times for the runs of some flows; `null`: for ever.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub flows: BTreeMap<String, Option<String>>,
 }
 
 /// `POST /v1/runs/{id}/fork`

@@ -79,6 +79,7 @@ fn requests_have_the_fields_of_their_schemas() {
     request::<requests::Release>(&document, "Release");
     request::<requests::Migrate>(&document, "Migrate");
     request::<requests::Compatibility>(&document, "Compatibility");
+    request::<requests::Retention>(&document, "Retention");
     request::<requests::Fork>(&document, "Fork");
     request::<schedule::Schedule>(&document, "Schedule");
     request::<access::NewToken>(&document, "NewToken");

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use hyper::Method;
 use outlast_kernel::Json;
-use outlast_protocol::requests::{Compatibility, Fork, List, Migrate};
+use outlast_protocol::requests::{Compatibility, Fork, List, Migrate, Retention};
 use outlast_protocol::run::RunView;
 use serde_json::json;
 
 use super::{Called, Client, Started, path, query};
-use crate::limits::WHOLE_MS_MAX;
+use crate::limits::{ANSWER_MS_MAX, WHOLE_MS_MAX};
 
 impl Client {
     /// Forks a run, or finds the fork that an equal request made.
@@ -71,6 +71,32 @@ impl Client {
     pub async fn backup(&self, directory: &Path) -> Called<Json> {
         let body = json!({ "directory": directory });
         self.call(Method::POST, "/v1/backup".to_owned(), Some(&body), whole()).await
+    }
+
+    /// Deletes a run that has ended, with its history.
+    ///
+    /// # Errors
+    /// [`outlast_protocol::Code::NotFound`], [`outlast_protocol::Code::Conflict`] if it has not ended.
+    pub async fn delete(&self, run: &str) -> Called<Json> {
+        let patience = Duration::from_millis(ANSWER_MS_MAX);
+        self.call::<(), _>(Method::DELETE, path(run, "")?, None, patience).await
+    }
+
+    /// Returns how long ended runs are kept.
+    ///
+    /// # Errors
+    /// As every call: see [`super::ClientError`].
+    pub async fn retention(&self) -> Called<Retention> {
+        self.get("/v1/retention".to_owned()).await
+    }
+
+    /// Says how long ended runs are kept.
+    ///
+    /// # Errors
+    /// [`outlast_protocol::Code::Invalid`].
+    pub async fn put_retention(&self, retention: &Retention) -> Called<Retention> {
+        let patience = Duration::from_millis(ANSWER_MS_MAX);
+        self.call(Method::PUT, "/v1/retention".to_owned(), Some(retention), patience).await
     }
 
     /// Returns the bytes that a run has for itself.

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use outlast_kernel::ids::{Millis, RunId, Seq};
 use outlast_store::breakage::{Breakage, breaks};
-use outlast_store::{Batch, Head, Put, RunWrite, Store, StoreError, Table};
+use outlast_store::{Batch, Delete, Head, Purge, Put, RunWrite, Store, StoreError, Table};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::limits;
@@ -31,6 +31,27 @@ pub(crate) enum Work {
         /// Whom to tell.
         done: oneshot::Sender<Result<(), Refused>>,
     },
+    /// The deletion of a run.
+    Delete(Box<Deletion>),
+    /// A portion of what deleted runs left is to be taken away.
+    Purge {
+        /// The run after which it goes on.
+        after: Option<RunId>,
+        /// Whom to tell.
+        done: oneshot::Sender<Result<Option<Purge>, Refused>>,
+    },
+}
+
+/// The deletion of a run.
+pub(crate) struct Deletion {
+    /// What to delete.
+    pub(crate) delete: Delete,
+    /// Records that go with it.
+    pub(crate) puts: Vec<Put>,
+    /// The shard's name for it.
+    pub(crate) ticket: u64,
+    /// Whom to tell.
+    pub(crate) done: mpsc::UnboundedSender<Done>,
 }
 
 /// A step of a run.
@@ -129,6 +150,16 @@ impl Committer {
         result.await.unwrap_or_else(|_| Err(Refused::Failed("the committer is gone".into())))
     }
 
+    /// Takes a portion of what deleted runs left away.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub(crate) async fn purge(&self, after: Option<RunId>) -> Result<Option<Purge>, Refused> {
+        let (done, result) = oneshot::channel();
+        self.queue(Work::Purge { after, done });
+        result.await.unwrap_or_else(|_| Err(Refused::Failed("the committer is gone".into())))
+    }
+
     /// Lets the thread end when the queue is empty; takes nothing more.
     pub(crate) fn close(&self) {
         self.queue.lock().closed = true;
@@ -158,16 +189,23 @@ impl Queue {
         let (mut batch, mut bytes, mut events) = (Vec::new(), 0, 0);
         let mut ended = Vec::<RunId>::new();
         while let Some(work) = state.works.front() {
-            if let Work::Step(step) = work {
-                // Steps of one run are merged into one write, whose snapshot must be that of its last event.
-                let fits = bytes < limits::BATCH_BYTES && events < limits::BATCH_EVENTS;
-                if !fits || ended.contains(&step.write.run) {
-                    break;
+            match (work, batch.first()) {
+                (Work::Step(step), None | Some(Work::Step(_) | Work::Puts { .. })) => {
+                    // Steps of one run are merged into one write, whose snapshot must be that of its last event.
+                    let fits = bytes < limits::BATCH_BYTES && events < limits::BATCH_EVENTS;
+                    if !fits || ended.contains(&step.write.run) {
+                        break;
+                    }
+                    (bytes, events) = (bytes + step.weight, events + step.write.events.len());
+                    if step.write.snapshot.is_some() {
+                        ended.push(step.write.run.clone());
+                    }
                 }
-                (bytes, events) = (bytes + step.weight, events + step.write.events.len());
-                if step.write.snapshot.is_some() {
-                    ended.push(step.write.run.clone());
-                }
+                (Work::Puts { .. }, None | Some(Work::Step(_) | Work::Puts { .. })) => {}
+                (Work::Delete(_), None | Some(Work::Delete(_))) if batch.len() < limits::BATCH_DELETES => {}
+                (Work::Purge { .. }, None) => {}
+                // Deletions and purges are not mixed with anything else.
+                (Work::Step(_) | Work::Puts { .. } | Work::Delete(_) | Work::Purge { .. }, _) => break,
             }
             batch.extend(state.works.pop_front());
         }
@@ -183,9 +221,25 @@ impl Work {
                 // A shard that is gone needs no word.
                 let _ = done.send(Done { tickets: vec![ticket], result });
             }
+            Work::Delete(deletion) => {
+                let Deletion { ticket, done, .. } = *deletion;
+                let _ = done.send(Done { tickets: vec![ticket], result });
+            }
             Work::Puts { done, .. } => {
                 let _ = done.send(result);
             }
+            Work::Purge { done, .. } => {
+                let _ = done.send(result.map(|()| None));
+            }
+        }
+    }
+
+    /// Returns the shard that is told of it, and its name for it.
+    fn ticket(&self) -> Option<(&mpsc::UnboundedSender<Done>, u64)> {
+        match self {
+            Work::Step(step) => Some((&step.done, step.ticket)),
+            Work::Delete(deletion) => Some((&deletion.done, deletion.ticket)),
+            Work::Puts { .. } | Work::Purge { .. } => None,
         }
     }
 }
@@ -199,8 +253,15 @@ struct Thread {
 
 impl Thread {
     fn run(mut self) {
-        while let Some(batch) = self.queue.next() {
-            if let Err(why) = self.commit(batch) {
+        while let Some(mut batch) = self.queue.next() {
+            let committed = match batch.pop() {
+                Some(Work::Purge { after, done }) => self.purge(after.as_ref(), done),
+                last => {
+                    batch.extend(last);
+                    self.commit(batch)
+                }
+            };
+            if let Err(why) = committed {
                 let mut state = self.queue.lock();
                 state.closed = true;
                 let left: Vec<Work> = state.works.drain(..).collect();
@@ -242,7 +303,13 @@ impl Thread {
                 self.refuse(works, Refused::Full(full.to_string()));
                 Ok(())
             }
-            Err(error @ (StoreError::Stale { .. } | StoreError::Invalid { .. })) => {
+            // What cannot be read is found before anything is written.
+            Err(
+                error @ (StoreError::Stale { .. }
+                | StoreError::Invalid { .. }
+                | StoreError::Damaged { .. }
+                | StoreError::Newer { .. }),
+            ) => {
                 if works.len() == 1 {
                     self.refuse(works, Refused::Invalid(error.to_string()));
                     return Ok(());
@@ -261,6 +328,27 @@ impl Thread {
                 Err(why)
             }
         }
+    }
+
+    /// Takes a portion of what deleted runs left away. An error is fatal.
+    fn purge(
+        &self,
+        after: Option<&RunId>,
+        done: oneshot::Sender<Result<Option<Purge>, Refused>>,
+    ) -> Result<(), String> {
+        let (result, fatal) = match self.store.purge(after) {
+            Ok(purge) => (Ok(purge), Ok(())),
+            Err(full @ StoreError::Full { .. }) => (Err(Refused::Full(full.to_string())), Ok(())),
+            Err(error @ StoreError::Disk { .. }) => {
+                let why = error.to_string();
+                self.queue.failed.send_replace(Some(why.clone()));
+                (Err(Refused::Failed(why.clone())), Err(why))
+            }
+            Err(error) => (Err(Refused::Invalid(error.to_string())), Ok(())),
+        };
+        // Whoever asked may be gone.
+        let _ = done.send(result);
+        fatal
     }
 
     fn refuse(&mut self, works: Vec<Work>, why: Refused) {
@@ -292,6 +380,11 @@ fn batch_of(works: &[Work]) -> Batch {
     for work in works {
         match work {
             Work::Puts { puts, .. } => batch.puts.extend(puts.iter().cloned()),
+            Work::Delete(deletion) => {
+                batch.puts.extend(deletion.puts.iter().cloned());
+                batch.deletes.push(deletion.delete.clone());
+            }
+            Work::Purge { .. } => unreachable!("a purge is never taken together with anything else"),
             Work::Step(step) => {
                 batch.puts.extend(step.puts.iter().cloned());
                 time = time.max(step.write.events.last().map(|event| event.time));
@@ -331,11 +424,11 @@ fn move_heads(works: &[Work], batch: &Batch, heads: &[Head]) {
 fn tell_all(works: Vec<Work>, result: &Result<(), Refused>) {
     let mut open: Vec<(mpsc::UnboundedSender<Done>, Vec<u64>)> = Vec::new();
     for work in works {
-        match work {
-            Work::Puts { .. } => work.tell(result.clone()),
-            Work::Step(step) => match open.iter_mut().find(|(done, _)| done.same_channel(&step.done)) {
-                Some((_, tickets)) => tickets.push(step.ticket),
-                None => open.push((step.done, vec![step.ticket])),
+        match work.ticket() {
+            None => work.tell(result.clone()),
+            Some((done, ticket)) => match open.iter_mut().find(|(known, _)| known.same_channel(done)) {
+                Some((_, tickets)) => tickets.push(ticket),
+                None => open.push((done.clone(), vec![ticket])),
             },
         }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use outlast_kernel::ids::{Millis, RunId};
 use outlast_store::Store;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::clock::Clock;
 use super::committer::Committer;
@@ -36,6 +36,10 @@ pub(crate) struct Context {
     pub(crate) opened_at: Millis,
     pub(crate) lease_ms: u64,
     pub(crate) random: Arc<Random>,
+    /// Something was deleted, of which the rest can be taken away.
+    pub(crate) purge: Notify,
+    /// How long ended runs are kept has changed.
+    pub(crate) retention: Notify,
 }
 
 /// The way to the shards.

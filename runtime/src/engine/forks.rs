@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use outlast_kernel::event::{ChildrenOfFork, Event, EventKind};
 use outlast_kernel::ids::{OpId, RunId, Seq};
-use outlast_kernel::operation::Class;
+use outlast_kernel::operation::{Class, OperationKind};
 use outlast_kernel::{Json, State};
 use outlast_protocol::requests::{self, List};
 use outlast_protocol::run::RunView;
@@ -87,17 +87,27 @@ impl Engine {
         let store = &self.core.ctx.store;
         let told = |e| errors::store(&e);
         store.head(&run).map_err(told)?.ok_or_else(|| errors::no_run(&run))?;
-        let root = match store.lineage(&run).map_err(told)?.first() {
-            Some(oldest) if store.head(&oldest.run).map_err(told)?.is_some() => oldest.run.clone(),
-            Some(_) | None => run,
-        };
+        let mut root = run;
+        for segment in store.lineage(&root).map_err(told)? {
+            if store.head(&segment.run).map_err(told)?.is_some()
+                || store.remains(&segment.run).map_err(told)?.is_some()
+            {
+                root = segment.run;
+                break;
+            }
+        }
         let (mut items, mut open) = (Vec::new(), vec![root]);
         while let Some(run) = open.pop() {
             if items.len() >= limits::TREE_RUNS_MAX {
                 return Ok(List { items, next: Some(run.to_string()) });
             }
             let forks = store.forks(&run, None, limits::TREE_RUNS_MAX).map_err(told)?;
-            items.push(self.get(run.as_str()).await?);
+            match self.get(run.as_str()).await {
+                Ok(view) => items.push(view),
+                // It was deleted; its forks are there.
+                Err(error) if error.code == Code::NotFound => {}
+                Err(error) => return Err(error),
+            }
             open.extend(forks.into_iter().rev().map(|(_, fork)| fork));
         }
         Ok(List { items, next: None })
@@ -135,9 +145,34 @@ fn prepare(
             .at("at")
             .hint(format!("fork at event {} or before, or leave the event out", at.0.saturating_sub(1))));
     }
+    if children == ChildrenOfFork::Share {
+        refuse_deleted_children(&*ctx.store, parent, at, &prefix.state)?;
+    }
     let head = ctx.store.head_at(parent, at).map_err(told)?.ok_or_else(|| errors::no_run(parent))?;
     let begun = begun_since(&*ctx.store, parent, at, &prefix.state)?;
     Ok(ForkRun { run, parent: parent.clone(), at, asked, prefix: prefix.state, head, begun, children, by })
+}
+
+/// Refuses to share children that are not there any more: their end could not be told.
+fn refuse_deleted_children(
+    store: &dyn Store,
+    parent: &RunId,
+    at: Seq,
+    prefix: &State,
+) -> Result<(), ApiError> {
+    for operation in prefix.operations() {
+        if let OperationKind::Child(child) = &operation.kind
+            && store.head(&child.run).map_err(|e| errors::store(&e))?.is_none()
+        {
+            let message = format!(
+                "the fork would wait for run {}, which run {parent} had spawned by event {at}, and which is not here any more",
+                child.run
+            );
+            let hint = "let the fork spawn its own (`again`), or go on without it (`unknown`)";
+            return Err(ApiError::new(Code::Invalid, message).of_run(parent).at("children").hint(hint));
+        }
+    }
+    Ok(())
 }
 
 /// Finds the newest event at which the run goes on and no `once` operation is open.
@@ -186,6 +221,11 @@ fn begun_since(store: &dyn Store, parent: &RunId, at: Seq, prefix: &State) -> Re
     let ancestors = segments.into_iter().filter(|segment| at <= segment.to).map(|segment| segment.run);
     let mut begun = BTreeSet::new();
     for run in std::iter::once(parent.clone()).chain(ancestors) {
+        if let Some(remains) = store.remains(&run).map_err(told)? {
+            // Its events are gone as far as no fork shares them.
+            begun.extend(remains.begun.into_iter().filter(|op| once.contains(op)));
+            continue;
+        }
         let mut after = at;
         loop {
             let page = store.history(&run, after, limits::HISTORY_PAGE).map_err(told)?;

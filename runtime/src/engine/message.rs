@@ -33,6 +33,8 @@ pub(crate) enum Message {
     Bring(Box<BringRun>, Reply<(RunView, bool)>),
     /// Let a run go on with another machine, or say why not.
     Migrate(Box<MigrateRun>, Reply<Migration>),
+    /// Delete a run that has ended.
+    Delete(RunId, Reply<()>),
     /// Take inputs together: all of them or none. The answer is the number of the last one's event.
     Inputs(RunId, Vec<Input>, Reply<Seq>),
     /// Show a run.
@@ -80,6 +82,7 @@ impl Message {
             Message::News(parcel) => Some(&parcel.to),
             Message::Partial(partial) => Some(&partial.work.run),
             Message::Inputs(run, ..)
+            | Message::Delete(run, _)
             | Message::Look(run, _)
             | Message::Unread(run, ..)
             | Message::Receipt(run, _)
@@ -202,6 +205,10 @@ pub(crate) enum Consequence {
     Migrated(Reply<Migration>, Result<Migration, ApiError>),
     /// A run was started or found.
     Started(Reply<(RunView, bool)>, Box<Result<(RunView, bool), ApiError>>),
+    /// A run is deleted, if it has ended.
+    Delete(Reply<()>),
+    /// A run was deleted.
+    Deleted(Reply<()>),
     /// It is said whether a message was taken.
     Unread(Reply<Unread>, Result<Unread, ApiError>),
     /// A run is shown.

@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use outlast_kernel::ids::RunId;
-use outlast_store::{Put, RunWrite};
+use outlast_store::{Delete, Put, RunWrite};
 use tokio::sync::mpsc;
 
-use super::committer::{Committer, Done, HeadCell, Step, Work};
+use super::committer::{Committer, Deletion, Done, HeadCell, Step, Work};
 use super::message::Consequence;
 
 /// Steps that are not durable.
@@ -27,6 +27,8 @@ pub(crate) struct Withheld {
     pub(crate) run: RunId,
     /// Its head cell: tells this life of the run in memory from a later one.
     pub(crate) head: HeadCell,
+    /// Whether it deletes the run.
+    pub(crate) deletes: bool,
     /// What waits.
     pub(crate) consequences: Vec<Consequence>,
 }
@@ -52,10 +54,21 @@ impl Outbox {
             ticket,
             run: write.run.clone(),
             head: Arc::clone(&head),
+            deletes: false,
             consequences,
         });
         let done = self.done.clone();
         self.committer.queue(Work::Step(Box::new(Step { head, write, puts, weight, ticket, done })));
+    }
+
+    /// Queues the deletion of a run of which nothing is on its way.
+    pub(crate) fn delete(&mut self, delete: Delete, puts: Vec<Put>, consequences: Vec<Consequence>) {
+        let ticket = self.next;
+        self.next += 1;
+        let (run, head) = (delete.run.clone(), HeadCell::default());
+        self.withheld.push_back(Withheld { ticket, run, head, deletes: true, consequences });
+        let done = self.done.clone();
+        self.committer.queue(Work::Delete(Box::new(Deletion { delete, puts, ticket, done })));
     }
 
     /// Lets a consequence wait for the newest step of a run; gives it back if none is on its way.

@@ -5,6 +5,7 @@
 //! committer says that they are durable. Start at [`Shard::run`]; inputs are in `intake`, work for workers in `tasks`.
 
 mod bringing;
+mod deleting;
 mod forking;
 mod intake;
 mod memory;
@@ -26,7 +27,7 @@ use super::context::Context;
 use super::desk::Desk;
 use super::dispatch::WorkId;
 use super::live::Live;
-use super::message::Message;
+use super::message::{Consequence, Message};
 use super::outbox::Outbox;
 use super::timers::Timers;
 use super::watchers::Watchers;
@@ -51,6 +52,8 @@ pub(crate) struct Shard {
     reports: Remembered,
     /// Runs whose start is not durable, by their id in lower case.
     starting: HashMap<String, RunId>,
+    /// Runs whose deletion is on its way.
+    deleting: HashSet<RunId>,
     /// What follows from what was taken: done before the next message.
     todo: VecDeque<Message>,
     /// Counts uses, to find the runs that nobody needs.
@@ -91,6 +94,7 @@ impl Shard {
             timers: Timers::new(),
             reports: Remembered::default(),
             starting: HashMap::new(),
+            deleting: HashSet::new(),
             todo: VecDeque::new(),
             used: 0,
             awaited: HashMap::new(),
@@ -179,6 +183,7 @@ impl Shard {
             Message::Fork(fork, reply) => self.fork(*fork, reply),
             Message::Bring(brought, reply) => self.bring(*brought, reply),
             Message::Migrate(migrate, reply) => self.migrate(&migrate, reply),
+            Message::Delete(run, reply) => self.after(&run, Consequence::Delete(reply)),
             Message::Inputs(run, inputs, reply) => self.inputs(&run, &inputs, reply),
             Message::Look(run, reply) => self.look(&run, reply),
             Message::Unread(run, id, reply) => self.unread(&run, &id, reply),

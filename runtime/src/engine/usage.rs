@@ -21,14 +21,17 @@ impl Engine {
         let run = self.known(run)?;
         let read = move |store: &dyn Store| {
             let told = |e| errors::store(&e).of_run(&run);
-            let (head, _) = store.head(&run).map_err(told)?.ok_or_else(|| errors::no_run(&run))?;
+            let Some((head, _)) = store.head(&run).map_err(told)? else {
+                store.remains(&run).map_err(told)?.ok_or_else(|| errors::no_run(&run))?;
+                return Ok(deleted(&run, store.usage(&run).map_err(told)?));
+            };
             let shared = store.lineage(&run).map_err(told)?.last().map_or(0, |segment| segment.to.0);
             Ok(shown(&run, store.usage(&run).map_err(told)?, (head.seq.0, shared)))
         };
         self.read_aside(read).await
     }
 
-    /// Returns the bytes of a page of runs, newest first.
+    /// Returns the bytes of a page of runs, newest first, and last of all what is left of deleted ones.
     ///
     /// # Errors
     /// [`Code::InvalidCursor`].
@@ -43,6 +46,11 @@ impl Engine {
                 let shared = shared.last().map_or(0, |segment| segment.to.0);
                 let events = summary.view["events"].as_u64().unwrap_or_default();
                 items.push(shown(&summary.run, store.usage(&summary.run).map_err(told)?, (events, shared)));
+            }
+            if page.next.is_none() {
+                for run in store.deleted(None, limits::DELETED_SHOWN_MAX).map_err(told)? {
+                    items.push(deleted(&run, store.usage(&run).map_err(told)?));
+                }
             }
             Ok(List { items, next: page.next })
         };
@@ -66,5 +74,14 @@ fn shown(run: &RunId, usage: Usage, (events, shared): (u64, u64)) -> Json {
     json!({
         "run": run, "bytes": history_bytes + snapshot_bytes + index_bytes, "history_bytes": history_bytes,
         "snapshot_bytes": snapshot_bytes, "index_bytes": index_bytes, "events": events, "shared_events": shared,
+    })
+}
+
+/// Shows what a deleted run still has, because forks share it or because it is being taken away.
+fn deleted(run: &RunId, usage: Usage) -> Json {
+    let Usage { history_bytes, snapshot_bytes, index_bytes } = usage;
+    json!({
+        "run": run, "deleted": true, "bytes": history_bytes + snapshot_bytes + index_bytes,
+        "history_bytes": history_bytes, "snapshot_bytes": snapshot_bytes, "index_bytes": index_bytes,
     })
 }

@@ -72,6 +72,11 @@ impl Watchers {
         (receiver, partials.collect())
     }
 
+    /// Forgets a run that is no more.
+    pub(crate) fn forget(&mut self, run: &RunId) {
+        self.runs.remove(run);
+    }
+
     /// Returns what changes with every durable step of a run.
     pub(crate) fn changed(&mut self, run: &RunId) -> watch::Receiver<u64> {
         let watched = self.runs.entry(run.clone()).or_default();

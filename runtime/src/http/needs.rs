@@ -34,6 +34,8 @@ const ROUTES: &[(&str, &str, Need)] = &[
     ("POST", "/v1/runs", Need::Scope(Scope::Start)),
     ("GET", "/v1/runs", READ),
     ("GET", "/v1/runs/{id}", READ),
+    // What is deleted is gone for audits too.
+    ("DELETE", "/v1/runs/{id}", ADMIN),
     ("GET", "/v1/runs/{id}/result", READ),
     ("POST", "/v1/runs/{id}/messages", Need::Scope(Scope::Send)),
     ("POST", "/v1/runs/{id}/withdraw", Need::Scope(Scope::Send)),
@@ -54,6 +56,8 @@ const ROUTES: &[(&str, &str, Need)] = &[
     ("GET", "/v1/runs/{id}/stream", READ),
     ("GET", "/v1/runs/{id}/usage", READ),
     ("GET", "/v1/usage", READ),
+    ("GET", "/v1/retention", READ),
+    ("PUT", "/v1/retention", ADMIN),
     ("GET", "/v1/schedules", READ),
     ("GET", "/v1/schedules/{name}", READ),
     ("PUT", "/v1/schedules/{name}", DEPLOY),
@@ -118,7 +122,7 @@ mod tests {
     #[test]
     fn what_is_not_in_the_table_lets_nobody_through() {
         assert_eq!(need(&Method::GET, "/v2"), None);
-        assert_eq!(need(&Method::DELETE, "/v1/runs/{id}"), None);
+        assert_eq!(need(&Method::PATCH, "/v1/runs/{id}"), None);
         assert_eq!(need(&Method::HEAD, "/v1/runs"), Some(READ));
     }
 }

@@ -8,6 +8,7 @@ use outlast_protocol::ApiError;
 use outlast_protocol::audit::AuditRecord;
 use outlast_protocol::requests::{Accepted, List};
 use outlast_protocol::run::RunView;
+use serde_json::json;
 
 use super::note::Made;
 use super::parts::{Params, Run};
@@ -83,6 +84,13 @@ pub(super) async fn cancel(call: Call, Run(run): Run, request: Request) -> Taken
 pub(super) async fn terminate(call: Call, Run(run): Run, request: Request) -> Taken {
     body::nothing(request).await?;
     taken(StatusCode::ACCEPTED, call.engine().terminate(run.as_str(), &call.by()).await)
+}
+
+/// `DELETE /v1/runs/{id}`
+pub(super) async fn delete(call: Call, Run(run): Run, request: Request) -> Result<Json<Value>, Fault> {
+    body::nothing(request).await?;
+    call.engine().delete(run.as_str()).await?;
+    Ok(Json(json!({ "deleted": run })))
 }
 
 /// `POST /v1/runs/{id}/settle`

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::Request;
 use outlast_kernel::Json as Value;
-use outlast_protocol::requests::List;
+use outlast_protocol::requests::{List, Retention};
 use outlast_protocol::{ApiError, Code};
 use outlast_store::StoreError;
 use serde::Deserialize;
@@ -78,6 +78,17 @@ pub(super) async fn backup(call: Call, request: Request) -> Result<Json<Value>, 
         _ => ApiError::new(Code::Internal, error.to_string()),
     })?;
     Ok(Json(json!({ "directory": directory })))
+}
+
+/// `GET /v1/retention`: how long ended runs are kept.
+pub(super) async fn retention(call: Call) -> Result<Json<Retention>, Fault> {
+    Ok(Json(call.api().retention()?))
+}
+
+/// `PUT /v1/retention`
+pub(super) async fn put_retention(call: Call, request: Request) -> Result<Json<Retention>, Fault> {
+    let retention = body::json(request).await?;
+    Ok(Json(call.api().put_retention(retention).await?))
 }
 
 /// `GET /v1/runs/{id}/usage`

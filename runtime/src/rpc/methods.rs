@@ -42,9 +42,12 @@ pub(crate) const METHODS: &[(&str, Scope)] = &[
     ("runs.answer", Scope::Answer),
     ("runs.cancel", Scope::Control),
     ("runs.terminate", Scope::Control),
+    ("runs.delete", Scope::Admin),
     ("runs.settle", Scope::Control),
     ("runs.release", Scope::Control),
     ("runs.fork", Scope::Control),
+    ("retention.get", Scope::Read),
+    ("retention.put", Scope::Admin),
     ("schedules.list", Scope::Read),
     ("schedules.get", Scope::Read),
     ("schedules.put", Scope::Deploy),
@@ -60,8 +63,9 @@ pub(crate) fn writes(method: &str, params: &Params) -> bool {
         // Who waits for a run to take a message would hold up everything behind it.
         "runs.message" => !params.contains_key("wait"),
         "flows.deploy" | "runs.start" | "runs.withdraw" | "runs.answer" | "runs.cancel"
-        | "runs.terminate" | "runs.settle" | "runs.release" | "runs.fork" | "schedules.put"
-        | "schedules.remove" | "schedules.pause" | "schedules.resume" | "schedules.run_now" => true,
+        | "runs.terminate" | "runs.delete" | "runs.settle" | "runs.release" | "runs.fork"
+        | "retention.put" | "schedules.put" | "schedules.remove" | "schedules.pause" | "schedules.resume"
+        | "schedules.run_now" => true,
         _ => false,
     }
 }
@@ -80,11 +84,16 @@ pub(crate) async fn call(api: Api<'_>, method: &str, params: Params) -> Called {
         }
         "runs.start" => shown(api.start(read(params)?).await),
         "runs.list" => shown(api.list(read(params)?).await),
-        "runs.get" | "runs.cancel" | "runs.terminate" | "runs.tree" => {
+        "runs.get" | "runs.cancel" | "runs.terminate" | "runs.delete" | "runs.tree" => {
             of_run_alone(api, method, params).await
         }
         "runs.result" | "runs.events" | "runs.message" | "runs.withdraw" | "runs.answer" | "runs.settle"
         | "runs.release" | "runs.fork" => of_run(api, method, params).await,
+        "retention.get" => {
+            let Nothing {} = read(params)?;
+            shown(api.retention())
+        }
+        "retention.put" => shown(api.put_retention(read(params)?).await),
         "schedules.list" => {
             let Nothing {} = read(params)?;
             shown(api.schedules().await)
@@ -127,6 +136,7 @@ async fn of_run_alone(api: Api<'_>, method: &str, mut params: Params) -> Called 
         "runs.get" => shown(engine.get(run).await),
         "runs.cancel" => shown(engine.cancel(run, &by).await),
         "runs.terminate" => shown(engine.terminate(run, &by).await),
+        "runs.delete" => shown(engine.delete(run).await.map(|()| json!({ "deleted": run }))),
         _ => shown(api.tree(run).await),
     }
 }

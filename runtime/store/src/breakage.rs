@@ -26,6 +26,8 @@ pub enum Breakage {
     PurgeWhatForksShare,
     /// It is forgotten what a deleted run had begun of its forks' operations.
     ForgetBegunOfDeleted,
+    /// What deleted runs left is taken away by the process that deleted them only.
+    SkipPurge,
     /// A backup lacks events that were acknowledged before it.
     BackUpLess,
     /// Two processes own one data directory.

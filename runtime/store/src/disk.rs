@@ -219,8 +219,11 @@ impl Store for FjallStore {
             return Ok(());
         }
         let failed = |e: fjall::Error| files::disk(&self.directory, format!("give room back: {e}"), None);
+        // A journal stays as long as any keyspace has something in it only.
+        for space in Space::ALL {
+            self.spaces.of(space).rotate_memtable_and_wait().map_err(failed)?;
+        }
         for space in spaces {
-            space.rotate_memtable_and_wait().map_err(failed)?;
             space.major_compact().map_err(failed)?;
         }
         let mut committer = self.lock_committer();

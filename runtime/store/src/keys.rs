@@ -136,6 +136,13 @@ pub(crate) fn listed(started_at: Millis, run: &RunId) -> Vec<u8> {
     timed(LIST, !ascending(started_at), run)
 }
 
+/// Returns the key before all summaries of runs that started before a moment.
+pub(crate) fn listed_before(moment: Millis) -> Vec<u8> {
+    let mut key = vec![LIST];
+    key.extend((!ascending(moment)).saturating_add(1).to_be_bytes());
+    key
+}
+
 /// Reads the key of a summary.
 pub(crate) fn parse_listed(key: &[u8]) -> Option<(Millis, RunId)> {
     let (time, run) = parse_timed(key)?;

@@ -194,6 +194,8 @@ pub struct Filter {
     pub flow: Option<String>,
     /// Only this profile.
     pub profile: Option<String>,
+    /// Only what started before this moment.
+    pub started_before: Option<Millis>,
     /// The cursor of the page before.
     pub after: Option<String>,
     /// At most this many; 0 means 100.

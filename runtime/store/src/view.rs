@@ -114,7 +114,7 @@ pub(crate) fn summaries(view: &impl View, filter: &Filter) -> Result<Page, Store
     let limit = if filter.limit == 0 { limits::PAGE_DEFAULT } else { filter.limit.min(limits::PAGE_MAX) };
     let from = match &filter.after {
         Some(cursor) => keys::after(parse_cursor(cursor)?),
-        None => vec![keys::LIST],
+        None => filter.started_before.map_or(vec![keys::LIST], keys::listed_before),
     };
     let mut page = Page::default();
     let mut looked_at = 0;

@@ -4,6 +4,7 @@
 
 mod adoption;
 mod basics;
+mod deletions;
 mod durability;
 mod forks;
 mod leases;

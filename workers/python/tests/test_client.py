@@ -105,6 +105,8 @@ class Calls(WorldTest):
         self.client.terminate("f")
         with self.assertRaises(RunTerminated):
             self.client.wait("f")
+        self.client.delete("f")
+        self.assertNotIn("f", [run.id for run in self.client.runs()])
 
     def test_flows_are_deployed_and_their_faults_are_told(self) -> None:
         self.assertEqual([flow["name"] for flow in self.client.deploy(("failing.flow", FAILING))], ["Failing"])

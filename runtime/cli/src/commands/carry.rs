@@ -147,7 +147,8 @@ pub(crate) async fn du(context: Context<'_>, arguments: &DuArguments) -> Result<
                 out::result(&line(usage))?;
             }
             if id.is_none() {
-                out::result(&format!("{:>14} bytes in {} runs", sum, items.len()))?;
+                let runs = items.iter().filter(|usage| usage["deleted"] != true).count();
+                out::result(&format!("{sum:>14} bytes in {runs} runs"))?;
             }
         }
     }
@@ -174,10 +175,12 @@ fn line(usage: &Value) -> String {
         0 => String::new(),
         shared => format!(", {shared} of them shared"),
     };
+    let (bytes, run) = (number("bytes"), usage["run"].as_str().unwrap_or_default());
+    if usage["deleted"] == true {
+        return format!("{bytes:>14} {run}  deleted; what is left goes, or its forks share it");
+    }
     format!(
-        "{:>14} {}  history {}, snapshot {}; {} events{shared}",
-        number("bytes"),
-        usage["run"].as_str().unwrap_or_default(),
+        "{bytes:>14} {run}  history {}, snapshot {}; {} events{shared}",
         number("history_bytes"),
         number("snapshot_bytes"),
         number("events"),

@@ -34,6 +34,7 @@ impl Shard {
             return self.existing_copy(&brought).map(|view| Start::Existing(Box::new(view)));
         }
         let now = self.ctx.clock.now();
+        self.refuse_remains(&brought.run)?;
         self.refuse_to_begin(&brought.run, now)?;
         let BringRun { run, fold, events, facts, origin, puts } = brought;
         let mut missing = Vec::with_capacity(puts.len());

@@ -30,6 +30,7 @@ impl Shard {
             return self.existing_fork(&fork).map(|view| Start::Existing(Box::new(view)));
         }
         let now = self.ctx.clock.now();
+        self.refuse_remains(&fork.run)?;
         self.refuse_to_begin(&fork.run, now)?;
         let ForkRun { run, parent, at, prefix, head, begun, children, by, asked: _ } = fork;
         let kind = EventKind::Forked { parent: parent.clone(), at, begun, children, by };

@@ -29,6 +29,7 @@ impl Shard {
         self.used += 1;
         let used = self.used;
         self.ctx.quarantine.refuse(run)?;
+        self.refuse_if_deleting(run)?;
         if let Some(why) = self.broken.get(run) {
             return Err(ApiError::new(Code::Internal, format!("run {run} is blocked: {why}")).of_run(run));
         }

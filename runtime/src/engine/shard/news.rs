@@ -81,7 +81,7 @@ impl Shard {
         started: Started,
         (machine, text_of): (Arc<Machine>, &str),
     ) -> Result<Taken, ApiError> {
-        let found = match self.refuse_other_case(run) {
+        let found = match self.refuse_other_case(run).and_then(|()| self.refuse_remains(run)) {
             Ok(()) => self.is_known(run)?,
             Err(error) if error.code == Code::Conflict => true,
             Err(error) => return Err(error),
@@ -148,7 +148,8 @@ impl Shard {
 
     /// Tells whether news that a run did not take may be sent again in this process: there may be room, or somebody may release it.
     fn may_be_taken_later(&self, run: &RunId, error: &ApiError) -> bool {
-        matches!(error.code, Code::DiskFull | Code::NotReady) || self.ctx.quarantine.holds(run)
+        matches!(error.code, Code::DiskFull | Code::NotReady | Code::Overloaded)
+            || self.ctx.quarantine.holds(run)
     }
 
     /// Tells a run how this one ended, now or when it has. Who asked asks again after a restart.

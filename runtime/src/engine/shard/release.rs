@@ -52,7 +52,9 @@ impl Shard {
             | Consequence::Subscribe(..)
             | Consequence::OfferAgain(_)
             | Consequence::Settle(..)
+            | Consequence::Delete(_)
             | Consequence::Send(_) => false,
+            Consequence::Deleted(_) => breaks(Breakage::AnswerEarly),
         };
         let (let_go, withheld): (Vec<_>, Vec<_>) = consequences.into_iter().partition(early);
         for consequence in let_go {
@@ -77,7 +79,13 @@ impl Shard {
 
     /// Forgets a run's state, which is ahead of a disk that will not follow; it is read again when it is needed.
     fn refused(&mut self, withheld: Withheld, refused: &Refused) {
-        let Withheld { run, head, consequences, .. } = withheld;
+        let Withheld { run, head, deletes, consequences, .. } = withheld;
+        if deletes {
+            // The run stays as it is, on the disk and here.
+            return consequences
+                .into_iter()
+                .for_each(|consequence| self.take_back(&run, consequence, refused));
+        }
         let now = self.ctx.clock.now();
         self.starting.remove(&run.as_str().to_ascii_lowercase());
         if self.live.get(&run).is_some_and(|live| Arc::ptr_eq(&live.head, &head)) {
@@ -125,6 +133,8 @@ impl Shard {
             Consequence::Subscribe(reply, subscribe) => self.subscribed(run, reply, *subscribe),
             Consequence::OfferAgain(work) => self.offer_again(&work, now),
             Consequence::Settle(work, attempt) => self.settle(&work, attempt, now),
+            Consequence::Delete(reply) => self.delete(run, reply),
+            Consequence::Deleted(reply) => self.deleted(run, reply),
             Consequence::Send(op) => self.send(run, op),
             Consequence::Acknowledge(sender, input) => {
                 self.ctx.post.send(sender.run.clone(), Message::Receipt(sender.run, input));
@@ -148,6 +158,7 @@ impl Shard {
                 self.ctx.post.send(sender.run.clone(), Message::Undelivered(sender));
             }
             Consequence::Accepted(reply, _) => drop(reply.send(Err(error))),
+            Consequence::Delete(reply) | Consequence::Deleted(reply) => self.not_deleted(run, reply, error),
             Consequence::Migrated(reply, _) => drop(reply.send(Err(error))),
             Consequence::Started(reply, _) => drop(reply.send(Err(error))),
             Consequence::Look(reply, _) => drop(reply.send(Err(error))),

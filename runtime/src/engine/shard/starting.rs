@@ -54,6 +54,7 @@ impl Shard {
             return self.existing(&start).map(|view| Start::Existing(Box::new(view)));
         }
         let now = self.ctx.clock.now();
+        self.refuse_remains(&start.run)?;
         self.refuse_to_begin(&start.run, now)?;
         let input = check_input(&start.machine, start.input.clone())
             .map_err(|detail| ApiError::new(Code::Invalid, detail).at("input"))?;
@@ -130,6 +131,7 @@ impl Shard {
 
     /// Refuses an id that differs only in case from one that is taken: on many disks and screens they would be the same.
     pub(super) fn refuse_other_case(&self, run: &RunId) -> Result<(), ApiError> {
+        self.refuse_if_deleting(run)?;
         let lower = run.as_str().to_ascii_lowercase();
         let taken = match self.starting.get(&lower) {
             Some(other) => Some(other.to_string()),

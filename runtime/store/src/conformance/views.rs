@@ -134,6 +134,12 @@ pub(super) fn pages(place: &dyn Place) -> Result<(), StoreError> {
         }
         assert_eq!(found, expected, "in pages of {limit}");
     }
+    for before in [i64::MIN, -4, 0, 3, 99] {
+        let filter = Filter { started_before: Some(Millis(before)), ..Filter::default() };
+        let expected: Vec<_> =
+            expected.iter().filter(|summary| summary.started_at.0 < before).cloned().collect();
+        assert_eq!(store.summaries(&filter)?.items, expected, "before {before}");
+    }
     for cursor in ["", "x", "1_", "_a", "1_a b", "9999999999999999999_a"] {
         let filter = Filter { after: Some(cursor.into()), ..Filter::default() };
         assert!(matches!(store.summaries(&filter), Err(StoreError::Invalid { .. })), "{cursor:?}");

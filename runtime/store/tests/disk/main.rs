@@ -2,5 +2,6 @@
 
 mod backups;
 mod damage;
+mod deletions;
 mod processes;
 mod support;

@@ -68,6 +68,7 @@ class AsyncClient:
     answer = _threaded(Client.answer)
     cancel = _threaded(Client.cancel)
     terminate = _threaded(Client.terminate)
+    delete = _threaded(Client.delete)
     settle = _threaded(Client.settle)
     release = _threaded(Client.release)
     fork = _threaded(Client.fork)

@@ -193,6 +193,10 @@ class Client:
         """Ends a run at once, undoing nothing."""
         return self._act(run, "terminate", {})
 
+    def delete(self, run: str) -> None:
+        """Deletes a run that has ended, with its history; runs that were forked from it keep what they share."""
+        self._once("DELETE", run_path(run))
+
     def settle(self, run: str, op: str, verdict: Literal["happened", "not_happened", "fail"], result: Any = None) -> int:
         """Says what became of an operation in doubt."""
         result = None if result is None else to_json(result)
