@@ -144,86 +144,93 @@ fn walk(view: &impl View, run: &RunId, begins: Head, events: &mut u64) -> Result
 
 /// Looks for entries of lists, and steps, that no head explains.
 fn check_lists(view: &impl View, report: &mut Report) -> Result<(), StoreError> {
-    let mut explain = |space, from: &[u8], to: &[u8], list: &str, fits: &Fits<'_>| {
-        let mut seen = None;
-        view.scan(space, from, to, &mut |key, _| {
-            let Some(run) = fits.run(key) else {
-                report.find(format!("a key of {list} cannot be read"));
-                return Ok(ControlFlow::Continue(()));
-            };
-            if fits.once_per_run && seen.as_ref() == Some(&run) {
-                return Ok(ControlFlow::Continue(()));
-            }
-            let explained = match view::head(view, &run) {
-                Ok(Some(head)) => (fits.explained)(&head, key),
-                Ok(None) => fits.also_deleted && remains::remains(view, &run)?.is_some(),
-                Err(StoreError::Damaged { .. } | StoreError::Newer { .. }) => true, // Found already.
-                Err(e) => return Err(e),
-            };
-            if !explained {
-                report.find(format!("run {run}: it is in {list}, but its head does not say so"));
-            }
-            seen = Some(run);
-            Ok(ControlFlow::Continue(()))
-        })
-    };
-    let list = |byte: u8| ([byte], [byte + 1]);
-    let (from, to) = list(keys::READY);
     let ready = Fits {
+        list: "the list of ready runs",
         parse: keys::parse_of_run,
         also_deleted: false,
         explained: &|head, _| head.index.ready,
         once_per_run: false,
     };
-    explain(Space::View, &from, &to, "the list of ready runs", &ready)?;
-    let (from, to) = list(keys::DUE);
+    explain(view, report, Space::View, keys::READY, &ready)?;
     let due = Fits {
+        list: "the list of due times",
         parse: |key| keys::parse_due(key).map(|(_, run)| run),
-        also_deleted: false,
         explained: &|head, key| head.index.due == keys::parse_due(key).map(|(due, _)| due),
-        once_per_run: false,
+        ..ready
     };
-    explain(Space::View, &from, &to, "the list of due times", &due)?;
-    let (from, to) = list(keys::LIST);
+    explain(view, report, Space::View, keys::DUE, &due)?;
     let listed = Fits {
+        list: "the list of runs",
         parse: |key| keys::parse_listed(key).map(|(_, run)| run),
-        also_deleted: false,
         explained: &|head, key| Some(head.started_at) == keys::parse_listed(key).map(|(start, _)| start),
-        once_per_run: false,
+        ..ready
     };
-    explain(Space::View, &from, &to, "the list of runs", &listed)?;
-    let (from, to) = list(keys::LINEAGES);
+    explain(view, report, Space::View, keys::LIST, &listed)?;
     let lineages =
-        Fits { parse: keys::parse_of_run, also_deleted: true, explained: &|_, _| true, once_per_run: false };
-    explain(Space::View, &from, &to, "the list of lineages", &lineages)?;
-    let (from, to) = list(keys::FORKS);
+        Fits { list: "the list of lineages", also_deleted: true, explained: &|_, _| true, ..ready };
+    explain(view, report, Space::View, keys::LINEAGES, &lineages)?;
     let forks = Fits {
+        list: "the list of forks",
         parse: |key| keys::parse_fork(key).map(|(_, _, fork)| fork),
-        also_deleted: true,
-        explained: &|_, _| true,
-        once_per_run: false,
+        ..lineages
     };
-    explain(Space::View, &from, &to, "the list of forks", &forks)?;
+    explain(view, report, Space::View, keys::FORKS, &forks)?;
     let steps = Fits {
+        list: "the histories",
         parse: |key| keys::parse_step(key).map(|(run, _)| run),
-        also_deleted: true,
-        explained: &|_, _| true,
         once_per_run: true,
+        ..lineages
     };
-    explain(Space::Log, &[0], &[0xff], "the histories", &steps)
+    explain_range(view, report, Space::Log, (&[0], &[0xff]), &steps)
+}
+
+fn explain(
+    view: &impl View,
+    report: &mut Report,
+    space: Space,
+    list: u8,
+    fits: &Fits<'_>,
+) -> Result<(), StoreError> {
+    explain_range(view, report, space, (&[list], &[list + 1]), fits)
+}
+
+fn explain_range(
+    view: &impl View,
+    report: &mut Report,
+    space: Space,
+    (from, to): (&[u8], &[u8]),
+    fits: &Fits<'_>,
+) -> Result<(), StoreError> {
+    let list = fits.list;
+    let mut seen = None;
+    view.scan(space, from, to, &mut |key, _| {
+        let Some(run) = (fits.parse)(key) else {
+            report.find(format!("a key of {list} cannot be read"));
+            return Ok(ControlFlow::Continue(()));
+        };
+        if fits.once_per_run && seen.as_ref() == Some(&run) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let explained = match view::head(view, &run) {
+            Ok(Some(head)) => (fits.explained)(&head, key),
+            Ok(None) => fits.also_deleted && remains::remains(view, &run)?.is_some(),
+            Err(StoreError::Damaged { .. } | StoreError::Newer { .. }) => true, // Found already.
+            Err(e) => return Err(e),
+        };
+        if !explained {
+            report.find(format!("run {run}: it is in {list}, but its head does not say so"));
+        }
+        seen = Some(run);
+        Ok(ControlFlow::Continue(()))
+    })
 }
 
 /// How the entries of one list are explained by heads.
 struct Fits<'a> {
+    list: &'a str,
     parse: fn(&[u8]) -> Option<RunId>,
     /// Whether a deleted run may stand there.
     also_deleted: bool,
     explained: &'a dyn Fn(&HeadRecord, &[u8]) -> bool,
     once_per_run: bool,
-}
-
-impl Fits<'_> {
-    fn run(&self, key: &[u8]) -> Option<RunId> {
-        (self.parse)(key)
-    }
 }

@@ -228,7 +228,13 @@ impl Store for FjallStore {
         }
         let mut committer = self.lock_committer();
         committer.purged_bytes = committer.purged_bytes.saturating_sub(purged);
-        Ok(())
+        // The old tables go with the first flush after commits that came later than the new ones.
+        for _ in 0..2 {
+            let mut plan = Plan::of_nothing(committer.commit_last + 1);
+            self.write(&mut committer, &mut plan)?;
+        }
+        drop(committer);
+        self.spaces.meta.rotate_memtable_and_wait().map_err(failed)
     }
 
     fn remains(&self, run: &RunId) -> Result<Option<Remains>, StoreError> {

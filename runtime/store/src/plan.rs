@@ -253,6 +253,13 @@ fn plan_puts(plan: &mut Plan, puts: &[Put]) -> Result<(), StoreError> {
 }
 
 impl Plan {
+    /// Plans a commit of nothing but its number.
+    pub(crate) fn of_nothing(number: u64) -> Plan {
+        let mut plan = Plan::default();
+        plan.put(Space::Meta, keys::COMMIT.to_vec(), Some(record::encode_commit(number)));
+        plan
+    }
+
     pub(crate) fn put(&mut self, space: Space, key: Vec<u8>, value: Option<Vec<u8>>) {
         self.bytes += (key.len() + value.as_ref().map_or(0, Vec::len)) as u64;
         self.writes.push(Write { space, key, value });
