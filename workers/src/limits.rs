@@ -94,6 +94,12 @@ pub(crate) const TERM_GRACE: Duration = Duration::from_millis(250);
 pub(crate) const KILL_MAX: Duration = Duration::from_secs(3);
 /// How often the guard looks for processes that are left.
 pub(crate) const KILL_EVERY: Duration = Duration::from_millis(5);
+/// How often the guard looks at the memory of a command and all that it started: a machine fills at about a gigabyte a second.
+pub(crate) const MEMORY_LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Bytes of memory of a command where nobody knows how much the machine has.
+pub(crate) const UNCONFINED_MEMORY_BYTES: u64 = 8 << 30;
+/// Places that a command's sandbox lists: what is hidden among more entries than that hides them all.
+pub(crate) const SANDBOX_PLACES_MAX: usize = 4_000;
 /// Bytes of the guard's last word.
 pub(crate) const GUARD_WORD_MAX: usize = 4 << 10;
 /// Characters of arguments that an error quotes.

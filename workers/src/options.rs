@@ -82,6 +82,8 @@ impl WorkerOptions {
             guard: self.guard.clone(),
             rules: profile.map(|profile| profile.permissions.clone()).unwrap_or_default(),
             environment: self.environment(),
+            sandbox: profile.map(|profile| profile.sandbox.clone()).unwrap_or_default(),
+            closed: self.files_of_runtime(),
         };
         let activities = tools::activities(setting)
             .map_err(|error| WorkerError::Configuration(format!("{}: {error}", directory.display())))?;
@@ -90,6 +92,12 @@ impl WorkerOptions {
             .secrets(secrets)
             .concurrency(self.concurrency.unwrap_or(TOOL_CONCURRENCY))
             .build()
+    }
+
+    /// Where the runtime on this machine keeps its files: beside its socket.
+    fn files_of_runtime(&self) -> Vec<PathBuf> {
+        let socket = self.connect.strip_prefix("unix:").map(PathBuf::from);
+        socket.and_then(|socket| socket.parent().map(PathBuf::from)).into_iter().collect()
     }
 
     fn environment(&self) -> Environment {

@@ -8,20 +8,23 @@
 //! no answer can give (see [`activity`]), and nothing runs but the very tool it named with arguments that fit.
 
 mod activity;
+mod confine;
 mod definition;
 mod files;
 pub mod guard;
 mod jail;
 mod output;
 mod permission;
+mod sandbox;
 mod search;
 mod shell;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outlast_protocol::profile::Environment;
 use outlast_protocol::requests::Permissions;
+use outlast_protocol::sandbox::Sandbox;
 
 pub use definition::catalogue;
 
@@ -32,6 +35,7 @@ pub(crate) use shell::bare_environment;
 use crate::mcp::Servers;
 use crate::sdk::{Activity, Failure};
 use jail::Jail;
+use sandbox::Confined;
 
 /// What tools are given to work with.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +48,10 @@ pub struct Setting {
     pub rules: Permissions,
     /// What commands know of the worker's variables.
     pub environment: Environment,
+    /// What commands are held to.
+    pub sandbox: Sandbox,
+    /// What no command may read, whatever the sandbox says: the runtime's own files.
+    pub closed: Vec<PathBuf>,
 }
 
 /// What the tools work on.
@@ -53,19 +61,33 @@ pub(crate) struct Toolbox {
     guard: Option<PathBuf>,
     rules: Permissions,
     environment: Environment,
+    sandbox: Confined,
     editing: tokio::sync::Mutex<()>,
     servers: Servers,
+}
+
+/// Says what commands would not be held to on this machine, for people who should know before one runs; none if nothing is missing.
+/// `guard` is the program that watches over commands.
+///
+/// # Errors
+/// What is wrong with what is asked for.
+pub fn unconfined(sandbox: &Sandbox, guard: &Path) -> Result<Option<String>, String> {
+    Ok(Confined::new(sandbox.clone(), Vec::new(), Some(guard))?.statement())
 }
 
 /// Makes all activities of the tool worker.
 ///
 /// # Errors
-/// If the directory cannot be opened.
+/// If the directory cannot be opened, or what is wrong with the sandbox that is asked for.
 pub fn activities(setting: Setting) -> std::io::Result<Vec<Arc<dyn Activity>>> {
-    let Setting { directory, guard, rules, environment } = setting;
+    let Setting { directory, guard, rules, environment, sandbox, closed } = setting;
     let (jail, editing) = (Jail::new(&directory)?, tokio::sync::Mutex::new(()));
+    let sandbox = Confined::new(sandbox, closed, guard.as_deref()).map_err(std::io::Error::other)?;
+    if let Some(statement) = sandbox.statement() {
+        tracing::error!("{statement}");
+    }
     let servers = Servers::new(jail.root(), guard.clone());
-    let toolbox = Arc::new(Toolbox { jail, guard, rules, environment, editing, servers });
+    let toolbox = Arc::new(Toolbox { jail, guard, rules, environment, sandbox, editing, servers });
     Ok(activity::all(&toolbox))
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use outlast_protocol::profile::Environment;
 use outlast_protocol::requests::Permissions;
+use outlast_protocol::sandbox::Sandbox;
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -29,6 +30,7 @@ const WRITERS: [&str; 3] = ["write", "edit", "append"];
 pub(crate) struct Configuration {
     permissions: Rules,
     environment: Environment,
+    sandbox: Sandbox,
 }
 
 /// `[permissions]`
@@ -88,6 +90,9 @@ impl Configuration {
                 path.display()
             )));
         }
+        let sandbox =
+            found.sandbox.memory_bytes().map(drop).and_then(|()| places_are_absolute(&found.sandbox));
+        sandbox.map_err(|error| Failure::usage(format!("{}: [sandbox]: {error}", path.display())))?;
         Ok(found)
     }
 
@@ -101,6 +106,12 @@ impl Configuration {
         near.allow.extend(far.allow);
         self.environment.variables.extend(farther.environment.variables);
         self.environment.secrets.extend(farther.environment.secrets);
+        let (near, far) = (&mut self.sandbox, farther.sandbox);
+        near.mode = near.mode.or(far.mode);
+        near.network = near.network.or(far.network);
+        near.write = near.write.take().or(far.write);
+        near.hidden = near.hidden.take().or(far.hidden);
+        near.memory = near.memory.take().or(far.memory);
     }
 
     /// Returns what tools know of the workers' variables.
@@ -115,6 +126,11 @@ impl Configuration {
             variables: names(&self.environment.variables),
             secrets: names(&self.environment.secrets),
         }
+    }
+
+    /// Returns what commands are held to.
+    pub(crate) fn sandbox(&self) -> Sandbox {
+        self.sandbox.clone()
     }
 
     /// Returns the rules that hold.
@@ -145,6 +161,14 @@ impl Rules {
     }
 }
 
+fn places_are_absolute(sandbox: &Sandbox) -> Result<(), String> {
+    let mut places = [&sandbox.write, &sandbox.hidden].into_iter().flatten().flatten();
+    match places.find(|place| !(place.starts_with('/') || place.starts_with("~/"))) {
+        Some(place) => Err(format!("{place:?} is no path that begins with / or ~/")),
+        None => Ok(()),
+    }
+}
+
 fn user_directory(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let set = |value: Option<OsString>| value.map(PathBuf::from).filter(|path| path.is_absolute());
     set(xdg).or_else(|| set(home).map(|home| home.join(".config"))).map(|place| place.join("outlast"))
@@ -152,6 +176,8 @@ fn user_directory(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathB
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn read(text: &str) -> Configuration {
@@ -187,6 +213,14 @@ mod tests {
     }
 
     #[test]
+    fn of_a_sandbox_the_nearer_word_holds() {
+        let mut near = read("[sandbox]\nmode = 'required'\nwrite = []");
+        near.add(read("[sandbox]\nmode = 'off'\nwrite = ['~/x']\nnetwork = 'all'\nmemory = '1GB'"));
+        let found = json!(near.sandbox());
+        assert_eq!(found, json!({"mode": "required", "write": [], "network": "all", "memory": "1GB"}));
+    }
+
+    #[test]
     fn names_of_both_files_hold_each_once() {
         let mut near = read("[environment]\nvariables = ['CI', 'B']\nsecrets = ['TOKEN']");
         near.add(read("[environment]\nvariables = ['CI', 'A']"));
@@ -204,8 +238,11 @@ mod tests {
             ("[permissions]\n\nallow = 'shell'", "outlast.toml:3: invalid type"),
             (
                 "[environment]\nsecrets = ['a=b']",
-                "[environment] names variables, not their values: \"a=b\" is no name",
+                "[environment] names variables, not their values: \\\"a=b\\\" is no name",
             ),
+            ("[sandbox]\nnetwork = 'some'", "outlast.toml:2: unknown variant `some`"),
+            ("[sandbox]\nmemory = 'much'", "[sandbox]: memory is \\\"much\\\", not an amount"),
+            ("[sandbox]\nwrite = ['tmp']", "[sandbox]: \\\"tmp\\\" is no path that begins with / or ~/"),
             ("[environment]\nsecret = ['A']", "outlast.toml:2: unknown field `secret`"),
             ("[permission]", "outlast.toml:1: unknown field `permission`"),
             ("[permissions]\nallow = ['shell(git']", "its bracket is not closed"),

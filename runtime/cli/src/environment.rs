@@ -43,8 +43,9 @@ pub(crate) fn profile(script: &Script) -> Result<Profile, Failure> {
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot find the working directory: {error}")))?;
     let configuration = Configuration::read(&directory)?;
     let (permissions, environment) = (configuration.permissions(), configuration.environment());
+    let sandbox = configuration.sandbox();
     let model = model::chosen(&|name| std::env::var(name).ok(), script)?;
-    Ok(Profile { directory, model, permissions, environment })
+    Ok(Profile { directory, model, permissions, environment, sandbox })
 }
 
 /// Says which model answers, if that may surprise.
@@ -58,6 +59,10 @@ pub(crate) fn announce(profile: &Profile) {
     if let Some(missing) = profile.model.key_env().filter(|name| std::env::var_os(name).is_none()) {
         let why = format!("{missing}, which holds the model's key, is not set here");
         crate::out::say(&format!("{why}: no model answers unless who hosts the runs has it"));
+    }
+    let guard = std::env::current_exe().unwrap_or_default();
+    if let Ok(Some(statement)) = outlast_workers::tools::unconfined(&profile.sandbox, &guard) {
+        crate::out::say(&statement);
     }
     for secret in profile.environment.secrets.iter().filter(|name| std::env::var_os(name).is_none()) {
         crate::out::say(&format!(

@@ -9,6 +9,7 @@ pub mod error;
 pub mod profile;
 pub mod requests;
 pub mod run;
+pub mod sandbox;
 pub mod schedule;
 pub mod worker;
 

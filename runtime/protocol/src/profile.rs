@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::requests::Permissions;
+use crate::sandbox::Sandbox;
 
 /// How many hexadecimal digits of the hash make the name: 64 bits tell the profiles of one user apart.
 const NAME_DIGITS: usize = 16;
@@ -28,6 +29,9 @@ pub struct Profile {
     /// What of the workers' variables its tools know.
     #[serde(default, skip_serializing_if = "Environment::is_empty")]
     pub environment: Environment,
+    /// What commands of its tools are held to.
+    #[serde(default, skip_serializing_if = "Sandbox::is_default")]
+    pub sandbox: Sandbox,
 }
 
 /// Variables of the workers' own environment, by name. Their values stay where they are.
@@ -163,6 +167,9 @@ impl Profile {
         if !self.environment.is_empty() {
             body["environment"] = json!(self.environment);
         }
+        if !self.sandbox.is_default() {
+            body["sandbox"] = json!(self.sandbox);
+        }
         body
     }
 }
@@ -179,12 +186,15 @@ mod tests {
             model: model.clone(),
             permissions: Permissions::default(),
             environment: Environment::default(),
+            sandbox: Sandbox::default(),
         };
         let there = Profile { directory: "/b".into(), ..here.clone() };
         let environment = Environment { variables: vec!["CI".to_owned()], secrets: vec!["TOKEN".to_owned()] };
         let knowing = Profile { environment, ..here.clone() };
+        let sandbox = Sandbox { memory: Some("1GB".to_owned()), ..Sandbox::default() };
+        let confined = Profile { sandbox, ..here.clone() };
         assert_eq!(here.name(), here.clone().name());
-        for profile in [here.clone(), there, knowing] {
+        for profile in [here.clone(), there, knowing, confined] {
             assert_eq!(profile.name() == here.name(), profile == here);
             let read: Profile = serde_json::from_value(profile.record()).unwrap();
             assert_eq!(read, profile);

@@ -106,8 +106,10 @@ async fn a_worker_that_is_stopped_is_ended_and_replaced_when_its_lease_ends() {
     let world = World::new().await;
     world.deploy(TOOL).await;
     let model = Model::Scripted { script: "[]".into(), script_name: "none".into() };
-    let (permissions, environment) = (Permissions::default(), Default::default());
-    let profile = Profile { directory: place.path().to_path_buf(), model, permissions, environment };
+    let (permissions, environment, sandbox) =
+        (Permissions::default(), Default::default(), Default::default());
+    let directory = place.path().to_path_buf();
+    let profile = Profile { directory, model, permissions, environment, sandbox };
     world.engine.put_profile(&profile.name(), profile.record()).await.unwrap();
     let setup = Setup {
         program: place.script(),

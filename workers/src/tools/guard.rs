@@ -6,6 +6,9 @@
 //! what it left running is ended too. The first word on the socket names the command's process group, so that the worker can end
 //! it if the guard itself is killed; the last word says how it went.
 //!
+//! Before a command may stand what it is confined to (see [`super::confine`]). The process that becomes the command confines itself; the
+//! guard stays outside, where nothing of the command reaches it, and looks after the memory of all together.
+//!
 //! Leaves time limits and output to the worker; the output goes past the guard. Invariant: the guard exits last, or without a last
 //! word.
 
@@ -16,6 +19,8 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use rustix::process::{
@@ -23,13 +28,20 @@ use rustix::process::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{KILL_EVERY, KILL_MAX, MCP_LEAVE, SERVER_PIECE_BYTES, TERM_GRACE};
+use super::confine::Confinement;
+use crate::limits::{KILL_EVERY, KILL_MAX, MCP_LEAVE, MEMORY_LOOK_EVERY, SERVER_PIECE_BYTES, TERM_GRACE};
 
 /// The subcommand by which the tool worker calls the guard.
 pub const SUBCOMMAND: &str = "guard";
 
 /// Before a program: it is a server, to which the guard passes on what comes on its own standard input.
 pub(crate) const SERVER: &str = "--server";
+
+/// Before a confinement: it is tried out, and what cannot be enforced is written as JSON.
+pub(super) const TRY: &str = "--try";
+
+/// Before a confinement, behind which stands the command that is held to it.
+pub(super) const CONFINED: &str = "--confined";
 
 /// Before a command: it waits for a byte on its standard input.
 const WHEN_TOLD: &str = "--when-told";
@@ -54,6 +66,34 @@ pub struct LastWord {
     pub left: Vec<String>,
     /// Why it could not be started.
     pub error: Option<String>,
+    /// All together used more memory than they may, and were ended.
+    #[serde(default)]
+    pub over_memory: bool,
+}
+
+/// A program, and what it is confined to.
+struct Program {
+    name: OsString,
+    confinement: Option<Confinement>,
+}
+
+impl Program {
+    /// Reads what stands before the program's arguments.
+    fn read(first: OsString, args: &mut impl Iterator<Item = OsString>) -> Option<Program> {
+        if first != CONFINED {
+            return Some(Program { name: first, confinement: None });
+        }
+        let confinement = serde_json::from_str(args.next()?.to_str()?).ok()?;
+        Some(Program { name: args.next()?, confinement: Some(confinement) })
+    }
+
+    /// The same as arguments.
+    fn written(&self) -> Vec<OsString> {
+        let confinement = self.confinement.iter();
+        let before =
+            confinement.flat_map(|it| [CONFINED.to_owned(), serde_json::to_string(it).unwrap_or_default()]);
+        before.map(OsString::from).chain([self.name.clone()]).collect()
+    }
 }
 
 /// Runs the command given by `args` under guard.
@@ -66,6 +106,10 @@ pub fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     if program == SERVER {
         return run_server(args);
     }
+    if program == TRY {
+        return try_out(args.next());
+    }
+    let Some(program) = Program::read(program, &mut args) else { return ExitCode::from(2) };
     let lifeline = match std::io::stdin().as_fd().try_clone_to_owned() {
         Ok(stdin) => UnixStream::from(stdin),
         Err(_) => return ExitCode::from(2),
@@ -129,13 +173,35 @@ fn pass_on(server: std::process::ChildStdin) {
     end_all();
 }
 
+/// Confines this process, and writes what could not be enforced.
+fn try_out(confinement: Option<OsString>) -> ExitCode {
+    let read = |text: OsString| serde_json::from_str::<Confinement>(text.to_str()?).ok();
+    let Some(confinement) = confinement.and_then(read) else { return ExitCode::from(2) };
+    let said = serde_json::to_string(&confinement.apply()).unwrap_or_default();
+    match writeln!(std::io::stdout(), "{said}") {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
 /// Becomes the command as soon as the guard says so; ends if the guard is killed before.
 fn run_when_told(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let told = std::io::stdin().read_exact(&mut [0]).is_ok();
-    let Some(program) = args.next().filter(|_| told) else { return ExitCode::from(2) };
-    let error = Command::new(&program).args(args).stdin(Stdio::null()).exec();
+    let program = args.next().filter(|_| told).and_then(|first| Program::read(first, &mut args));
+    let Some(Program { name, confinement }) = program else { return ExitCode::from(2) };
     // Standard error is the command's, so whoever called it sees this.
-    let _nobody = writeln!(std::io::stderr(), "cannot run {}: {error}", program.display());
+    let complain = |why: &dyn std::fmt::Display| {
+        let _nobody = writeln!(std::io::stderr(), "cannot run {}: {why}", name.display());
+    };
+    if let Some(confinement) = confinement {
+        let missing = confinement.apply();
+        if confinement.required && !missing.is_empty() {
+            complain(&format!("it cannot be held to {}", missing.join("; ")));
+            return ExitCode::from(126);
+        }
+    }
+    let error = Command::new(&name).args(args).stdin(Stdio::null()).exec();
+    complain(&error);
     ExitCode::from(127)
 }
 
@@ -159,17 +225,18 @@ pub fn heard(said: &[u8]) -> (Option<Pid>, Option<LastWord>) {
     (first.and_then(|word| Pid::from_raw(word.group)), last)
 }
 
-fn watch(program: &OsString, args: impl Iterator<Item = OsString>, lifeline: &UnixStream) -> LastWord {
+fn watch(program: &Program, args: impl Iterator<Item = OsString>, lifeline: &UnixStream) -> LastWord {
     let failed = |text: String| LastWord { error: Some(text), ..LastWord::default() };
     if let Err(error) = set_child_subreaper(Some(getpid())) {
         tracing::warn!(%error, "processes that leave their parents cannot be watched");
     }
     // It must not run before the worker knows its group, so it begins as this program and waits.
     let mut command = Command::new("/proc/self/exe");
-    command.args([SUBCOMMAND, WHEN_TOLD]).arg(program).args(args).stdin(Stdio::piped()).process_group(0);
+    command.args([SUBCOMMAND, WHEN_TOLD]).args(program.written()).args(args);
+    command.stdin(Stdio::piped()).process_group(0);
     let mut child = match command.spawn() {
         Ok(child) => child,
-        Err(error) => return failed(format!("cannot run {}: {error}", program.display())),
+        Err(error) => return failed(format!("cannot run {}: {error}", program.name.display())),
     };
     let Some(main) = Pid::from_raw(child.id().cast_signed()) else {
         return failed("no process id".to_owned());
@@ -181,6 +248,11 @@ fn watch(program: &OsString, args: impl Iterator<Item = OsString>, lifeline: &Un
     }
     if let Ok(lifeline) = lifeline.try_clone() {
         std::thread::spawn(move || end_when_closed(lifeline));
+    }
+    let over_memory = Arc::new(AtomicBool::new(false));
+    if let Some(most) = program.confinement.as_ref().map(|confinement| confinement.memory_bytes) {
+        let over_memory = over_memory.clone();
+        std::thread::spawn(move || end_when_over(most, &over_memory));
     }
     let mut word = LastWord::default();
     // Reaps whatever ends until the command itself does.
@@ -202,7 +274,29 @@ fn watch(program: &OsString, args: impl Iterator<Item = OsString>, lifeline: &Un
         end_all();
         word.left = descendants().into_values().collect();
     }
+    word.over_memory = over_memory.load(Ordering::Acquire);
     word
+}
+
+/// Looks at the memory of all descendants together, and ends everything when they use more than they may. Each by itself is held to it by
+/// the kernel.
+fn end_when_over(most: u64, over_memory: &AtomicBool) {
+    loop {
+        std::thread::sleep(MEMORY_LOOK_EVERY);
+        let used: u64 = descendants().into_keys().map(memory_of).sum();
+        if used > most {
+            over_memory.store(true, Ordering::Release);
+            end_all();
+        }
+    }
+}
+
+/// The memory that is a process's own, in bytes.
+fn memory_of(pid: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kilobytes = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1_024
 }
 
 fn how(status: WaitStatus) -> (Option<i32>, Option<i32>) {

@@ -19,8 +19,10 @@ use tokio::net::unix::pipe;
 use tokio::process::Child;
 use tokio::sync::oneshot;
 
-use super::guard::{self, LastWord, SUBCOMMAND};
+use super::confine::Confinement;
+use super::guard::{self, CONFINED, LastWord, SUBCOMMAND};
 use super::output::{Capture, Reader, decode, whole_chars};
+use super::sandbox::Confined;
 use super::{ToolError, Toolbox};
 use crate::limits::{GUARD_WORD_MAX, KILL_EVERY, KILL_MAX, SHELL_MARGIN, SHELL_TIMEOUT, TERM_GRACE};
 use crate::sdk::{TaskContext, duration_text};
@@ -55,7 +57,9 @@ pub(crate) async fn run(
 ) -> Result<CommandEnd, ToolError> {
     let remaining = task.remaining().map(|left| left.saturating_sub(SHELL_MARGIN));
     let timeout = timeout.unwrap_or(SHELL_TIMEOUT).min(remaining.unwrap_or(Duration::MAX));
-    let running = start(toolbox, task, command).map_err(|error| cannot_run(&error))?;
+    let confinement = toolbox.sandbox.confinement(toolbox.jail.root());
+    let confinement = confinement.map_err(|why| ToolError::new("Unconfined", format!("not run: {why}")))?;
+    let running = start(toolbox, task, command, confinement.as_ref()).map_err(|error| cannot_run(&error))?;
     // Dropping `_keep` tells the watcher that nobody waits any more.
     let (_keep, dropped) = oneshot::channel();
     let (hold, context) = (task.hold(), task.clone());
@@ -65,7 +69,7 @@ pub(crate) async fn run(
         end
     };
     match tokio::spawn(watch).await {
-        Ok(Ok(Some(end))) => Ok(end),
+        Ok(Ok(Some(end))) => Ok(end.explained(&toolbox.sandbox)),
         Ok(Ok(None)) => task.break_off().await,
         Ok(Err(error)) => Err(cannot_run(&error)),
         Err(error) => Err(cannot_run(&io::Error::other(error))),
@@ -85,12 +89,21 @@ struct Running {
     lifeline: Option<UnixStream>,
 }
 
-fn start(toolbox: &Toolbox, task: &TaskContext, command: &str) -> io::Result<Running> {
+fn start(
+    toolbox: &Toolbox,
+    task: &TaskContext,
+    command: &str,
+    confinement: Option<&Confinement>,
+) -> io::Result<Running> {
     let (ours, theirs) = io::pipe()?;
     let mut builder = match &toolbox.guard {
         Some(guard) => {
             let mut builder = Command::new(guard);
-            builder.arg(SUBCOMMAND).arg("/bin/sh");
+            builder.arg(SUBCOMMAND);
+            if let Some(confinement) = confinement {
+                builder.arg(CONFINED).arg(serde_json::to_string(confinement).map_err(io::Error::other)?);
+            }
+            builder.arg("/bin/sh");
             builder
         }
         None => Command::new("/bin/sh"),
@@ -162,9 +175,14 @@ impl Running {
             return Err(io::Error::other(error));
         }
         let mut text = output.capture.finish();
+        if word.as_ref().is_some_and(|word| word.over_memory) {
+            text = with_note(
+                text,
+                "[it used more memory than it may, and was ended with all that it had started]",
+            );
+        }
         if let Some(note) = word.and_then(|word| left_note(&word)) {
-            let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-            text = format!("{text}{newline}{note}");
+            text = with_note(text, &note);
         }
         Ok(Some(CommandEnd { how, text }))
     }
@@ -238,6 +256,11 @@ fn how(status: Option<ExitStatus>, word: Option<&LastWord>) -> How {
     }
 }
 
+fn with_note(text: String, note: &str) -> String {
+    let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    format!("{text}{newline}{note}")
+}
+
 fn left_note(word: &LastWord) -> Option<String> {
     match (word.ended, &word.left[..]) {
         (0, _) => None,
@@ -289,6 +312,16 @@ impl Output {
 }
 
 impl CommandEnd {
+    /// Says of a command that failed what it was held to, if that may be why.
+    fn explained(mut self, sandbox: &Confined) -> CommandEnd {
+        if self.how != How::Exited(0)
+            && let Some(hint) = sandbox.hint(&self.text)
+        {
+            self.text = with_note(self.text, &hint);
+        }
+        self
+    }
+
     /// What a flow gets: the output, or an error that carries it.
     pub(crate) fn for_flow(self) -> Result<String, ToolError> {
         let (kind, code) = match self.how {

@@ -123,9 +123,10 @@ mod tests {
             ..Endpoint::default()
         };
         let permissions = Default::default();
-        let environment = Default::default();
+        let (environment, sandbox) = (Default::default(), Default::default());
         let model_found = Model::Anthropic(found);
-        let profile = Profile { directory: "/d".into(), model: model_found, permissions, environment };
+        let profile =
+            Profile { directory: "/d".into(), model: model_found, permissions, environment, sandbox };
         let text = model(&profile);
         assert!(
             text.starts_with("m at http://h/v1 (anthropic, with the key in KEY) answers; tools work in /d\n"),

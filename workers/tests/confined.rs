@@ -1,0 +1,177 @@
+//! Commands in their sandbox. On a machine that cannot enforce a part of it, the statement that says so is what is tested.
+
+#![expect(clippy::unwrap_used, reason = "a broken test bench should stop the test")]
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use outlast_protocol::sandbox::{Mode, Network, Sandbox};
+use outlast_workers::sdk::{Activity, Done, Failure, Task, TaskContext};
+use outlast_workers::tools::{self, Setting};
+use serde_json::json;
+
+struct Bench {
+    outer: tempfile::TempDir,
+    shell: Arc<dyn Activity>,
+    statement: String,
+}
+
+fn guard() -> PathBuf {
+    env!("CARGO_BIN_EXE_outlast-guard").into()
+}
+
+/// A sandbox in which nothing but the working directory can be written.
+fn strict() -> Sandbox {
+    Sandbox { write: Some(Vec::new()), ..Sandbox::default() }
+}
+
+/// A directory `work` beside `data`, which is the runtime's, and `keys`, which is hidden.
+fn bench(sandbox: Sandbox, guard: Option<PathBuf>) -> Bench {
+    let outer = tempfile::tempdir().unwrap();
+    for place in ["work", "data", "keys", "open"] {
+        std::fs::create_dir(outer.path().join(place)).unwrap();
+        std::fs::write(outer.path().join(place).join("file"), format!("in {place}\n")).unwrap();
+    }
+    let keys = outer.path().join("keys").display().to_string();
+    let sandbox = Sandbox { hidden: Some(vec![keys]), ..sandbox };
+    let statement = tools::unconfined(&sandbox, &self::guard()).unwrap().unwrap_or_default();
+    let setting = Setting {
+        directory: outer.path().join("work"),
+        guard,
+        sandbox,
+        closed: vec![outer.path().join("data")],
+        ..Setting::default()
+    };
+    let activities = tools::activities(setting).unwrap();
+    let shell = activities.into_iter().find(|activity| activity.offer().name == "shell").unwrap();
+    Bench { outer, shell, statement }
+}
+
+impl Bench {
+    async fn run(&self, command: &str) -> Result<Done, Failure> {
+        let task = Task { input: json!({ "command": command, "timeout": "20s" }), ..Task::default() };
+        self.shell.run(TaskContext::alone(task)).await
+    }
+
+    /// What a command said, whether it failed or not.
+    async fn said(&self, command: &str) -> String {
+        match self.run(command).await {
+            Ok(done) => done.value.as_str().unwrap().to_owned(),
+            Err(failure) => failure.text,
+        }
+    }
+
+    /// Whether the machine enforces a part; if not, it says so.
+    fn enforces(&self, part: &str) -> bool {
+        !self.statement.contains(&format!("{part}:"))
+    }
+}
+
+#[tokio::test]
+async fn a_command_keeps_to_its_files() {
+    let bench = bench(strict(), Some(guard()));
+    assert_eq!(
+        bench.said("cat file ../open/file; echo x > new; mkdir d; mv new d/; cat d/new").await,
+        "in work\nin open\nx\n"
+    );
+    let before = std::fs::read(bench.outer.path().join("open/file")).unwrap();
+    let forbidden = bench
+        .said("ln -s ../keys link; cat ../data/file ../keys/file link/file; echo x > ../open/file; rm ../open/file; mv file ../open/; false")
+        .await;
+    if bench.enforces("files") {
+        assert!(!forbidden.contains("in data") && !forbidden.contains("in keys"), "{forbidden}");
+        assert_eq!(forbidden.matches("ermission denied").count(), 6, "{forbidden}");
+        assert!(forbidden.contains("writes only below the working directory"), "it is told why: {forbidden}");
+        assert_eq!(std::fs::read(bench.outer.path().join("open/file")).unwrap(), before);
+        assert!(bench.outer.path().join("work/file").exists());
+    } else {
+        assert!(bench.statement.contains("Landlock"), "{}", bench.statement);
+    }
+}
+
+/// What the worker has in its environment is not read off it.
+#[tokio::test]
+async fn a_command_looks_into_no_process_outside() {
+    let bench = bench(strict(), Some(guard()));
+    let own = std::process::id();
+    let said =
+        bench.said(&format!("tr '\\0' ' ' < /proc/{own}/environ; kill -0 {own} && echo reached")).await;
+    if bench.enforces("files") {
+        assert!(!said.contains("PATH="), "{said}");
+    }
+    if bench.enforces("signals to other processes") {
+        assert!(!said.contains("reached"), "{said}");
+    } else {
+        assert!(said.contains("reached"), "{said}");
+    }
+}
+
+const SELF_SERVED: &str = r#"python3 -c "
+import socket
+server = socket.create_server(('127.0.0.1', 0))
+client = socket.create_connection(server.getsockname(), 5)
+print('served itself')
+""#;
+
+#[tokio::test]
+async fn a_command_has_a_network_of_its_own_unless_it_is_given_the_machines() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connect = format!(
+        "python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}), 5); print('through')\""
+    );
+    let open = bench(Sandbox { network: Some(Network::All), ..strict() }, Some(guard()));
+    assert_eq!(open.said(&connect).await, "through\n");
+    let closed = bench(strict(), Some(guard()));
+    let said = closed.said(&connect).await;
+    if closed.enforces("network") {
+        assert!(said.contains("refused") && said.contains("has no network"), "{said}");
+        assert_eq!(closed.said(SELF_SERVED).await, "served itself\n");
+    } else {
+        assert!(closed.statement.contains("network: only TCP") || said.contains("through"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_and_all_that_it_starts_share_its_memory() {
+    let bench = bench(Sandbox { memory: Some("96MB".to_owned()), ..strict() }, Some(guard()));
+    assert_eq!(bench.said("python3 -c 'print(len(bytearray(10 << 20)))'").await, "10485760\n");
+    let alone = bench.said("python3 -c 'print(len(bytearray(200 << 20)))'").await;
+    assert!(alone.contains("MemoryError"), "{alone}");
+    let many = "for i in 1 2 3 4 5 6; do python3 -c 'import time; x = bytearray(40 << 20); time.sleep(60)' & done; wait";
+    let together = bench.said(many).await;
+    assert!(together.contains("[it used more memory than it may"), "{together}");
+}
+
+#[tokio::test]
+async fn where_the_sandbox_is_required_and_cannot_be_had_nothing_runs() {
+    let required = || Sandbox { mode: Some(Mode::Required), ..strict() };
+    let unguarded = bench(required(), None);
+    let refused = unguarded.run("touch ran").await.unwrap_err();
+    assert_eq!(refused.kind, "Unconfined");
+    assert!(refused.text.contains("[sandbox] in outlast.toml requires"), "{refused}");
+    assert!(!unguarded.outer.path().join("work/ran").exists());
+    // A program in the guard's place that fails, dies or talks nonsense is no guard.
+    for (name, script) in [("fails", "exit 1"), ("dies", "kill -9 $$"), ("babbles", "echo enforced: all")] {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        for guard in [path, place.path().join("missing")] {
+            let refused = bench(required(), Some(guard)).run("touch ran").await.unwrap_err();
+            assert!(refused.text.contains("cannot be tried out"), "{name}: {refused}");
+        }
+    }
+    let guarded = bench(required(), Some(guard()));
+    let ended = guarded.run("touch ran").await;
+    assert_eq!(ended.is_ok(), guarded.statement.is_empty(), "{ended:?}: {}", guarded.statement);
+    assert_eq!(guarded.outer.path().join("work/ran").exists(), guarded.statement.is_empty());
+}
+
+#[tokio::test]
+async fn a_sandbox_that_is_off_confines_nothing_and_says_so() {
+    let bench = bench(Sandbox { mode: Some(Mode::Off), ..strict() }, Some(guard()));
+    assert_eq!(bench.said("cat ../data/file; echo x > ../open/new; cat ../open/new").await, "in data\nx\n");
+    assert_eq!(bench.statement, "commands are not confined: [sandbox] mode is off");
+}
