@@ -1,7 +1,5 @@
 //! Commands that start what does not want to end.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::time::{Duration, Instant};
 
 use outlast_tests::process::until;
