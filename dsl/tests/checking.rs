@@ -194,7 +194,7 @@ fn the_machine_reads_back_and_its_places_have_lines() {
         assert_eq!(Machine::decode(&bytes).unwrap(), flow.machine);
     }
     let places = &checked.flows[0].places;
-    let line = places.find("OneTool", Some("Run"), "arrow 1").unwrap();
+    let line = places.find("OneTool", Some("Run"), "arrow 2").unwrap();
     assert!(line.snippet.starts_with("on unknown, problem as p"), "{line:?}");
     assert_eq!(text.lines().nth(line.line as usize - 1).unwrap().trim(), line.snippet);
     for (state, part, start) in [

@@ -153,6 +153,8 @@ pub(crate) const TOOL_BYTES_MAX: usize = 128 << 10;
 pub(crate) const LOST_CALLS_MAX: u32 = 1;
 /// Rounds in which a server may ask for more before it answers a call, and questions to a person that one answer tells.
 pub(crate) const INPUT_ROUNDS_MAX: u32 = 8;
+/// Bytes of the form of one question that a person is shown.
+pub(crate) const FORM_BYTES_MAX: usize = 16 << 10;
 /// Characters of one question or one note of progress of a server that are passed on.
 pub(crate) const REMARK_CHARS_MAX: usize = 1_000;
 /// Bytes of the id of a server's task: it goes into the run's history.

@@ -13,6 +13,7 @@ mod connection;
 mod handler;
 mod listing;
 mod names;
+mod questions;
 mod server;
 mod stdio;
 
@@ -21,10 +22,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use catalogue::{Catalogue, Change};
-pub use config::{Config, ServerConfig};
+pub use config::{Config, ServerConfig, file_of};
 
 pub(crate) use call::{Asked, End};
 pub use names::server_of;
+pub(crate) use questions::Wanted;
 
 use crate::sdk::TaskContext;
 use catalogue::Offered;
@@ -44,16 +46,19 @@ pub struct Listed {
 #[derive(Debug)]
 pub struct Servers {
     directory: PathBuf,
+    /// The file that names them.
+    file: PathBuf,
     /// The program that watches over servers (see [`crate::tools::guard`]).
     guard: Option<PathBuf>,
     running: Mutex<BTreeMap<String, Arc<Server>>>,
 }
 
 impl Servers {
-    /// Prepares the servers of a directory; none is started.
+    /// Prepares the servers that a file names, to work in a directory; none is started.
     #[must_use]
-    pub fn new(directory: &Path, guard: Option<PathBuf>) -> Servers {
-        Servers { directory: directory.to_owned(), guard, running: Mutex::new(BTreeMap::new()) }
+    pub fn new(directory: &Path, file: &Path, guard: Option<PathBuf>) -> Servers {
+        let (directory, file) = (directory.to_owned(), file.to_owned());
+        Servers { directory, file, guard, running: Mutex::new(BTreeMap::new()) }
     }
 
     /// Asks a server, as it is configured now, for its tools; starts it if need be.
@@ -81,7 +86,7 @@ impl Servers {
     /// The server of this name, as the file says now: a person may add or mend one while runs wait for it. Those that the file has
     /// no more, or has otherwise, end with their last call.
     async fn server(&self, name: &str) -> Result<Arc<Server>, Unavailable> {
-        let config = Config::read(&self.directory).map_err(|why| Unavailable::new(name, why))?;
+        let config = Config::read(&self.file).map_err(|why| Unavailable::new(name, why))?;
         let known = config.names().any(|known| known == name) && !config.is_disabled(name);
         let cannot = if known { Unavailable::new } else { Unavailable::unknown };
         let mut running = self.running.lock().await;

@@ -81,6 +81,7 @@ impl WorkerOptions {
             directory: directory.clone(),
             guard: self.guard.clone(),
             rules: profile.map(|profile| profile.permissions.clone()).unwrap_or_default(),
+            servers: profile.and_then(|profile| profile.servers.clone()),
             environment: self.environment(),
             sandbox: profile.map(|profile| profile.sandbox.clone()).unwrap_or_default(),
             closed: self.files_of_runtime(),

@@ -32,7 +32,7 @@ pub(crate) use definition::time;
 pub(crate) use output::{Capture, Reader, quote};
 pub(crate) use shell::bare_environment;
 
-use crate::mcp::Servers;
+use crate::mcp::{Servers, file_of};
 use crate::sdk::{Activity, Failure};
 use jail::Jail;
 use sandbox::Confined;
@@ -46,6 +46,8 @@ pub struct Setting {
     pub guard: Option<PathBuf>,
     /// The rules that models are held to.
     pub rules: Permissions,
+    /// The file that names the MCP servers; left out: `.mcp.json` of the directory.
+    pub servers: Option<PathBuf>,
     /// What commands know of the worker's variables.
     pub environment: Environment,
     /// What commands are held to.
@@ -80,13 +82,14 @@ pub fn unconfined(sandbox: &Sandbox, guard: &Path) -> Result<Option<String>, Str
 /// # Errors
 /// If the directory cannot be opened, or what is wrong with the sandbox that is asked for.
 pub fn activities(setting: Setting) -> std::io::Result<Vec<Arc<dyn Activity>>> {
-    let Setting { directory, guard, rules, environment, sandbox, closed } = setting;
+    let Setting { directory, guard, rules, servers, environment, sandbox, closed } = setting;
     let (jail, editing) = (Jail::new(&directory)?, tokio::sync::Mutex::new(()));
     let sandbox = Confined::new(sandbox, closed, guard.as_deref()).map_err(std::io::Error::other)?;
     if let Some(statement) = sandbox.statement() {
         tracing::error!("{statement}");
     }
-    let servers = Servers::new(jail.root(), guard.clone());
+    let file = servers.unwrap_or_else(|| file_of(jail.root()));
+    let servers = Servers::new(jail.root(), &file, guard.clone());
     let toolbox = Arc::new(Toolbox { jail, guard, rules, environment, sandbox, editing, servers });
     Ok(activity::all(&toolbox))
 }

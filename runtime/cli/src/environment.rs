@@ -45,7 +45,7 @@ pub(crate) fn profile(script: &Script) -> Result<Profile, Failure> {
     let (permissions, environment) = (configuration.permissions(), configuration.environment());
     let sandbox = configuration.sandbox();
     let model = model::chosen(&|name| std::env::var(name).ok(), script)?;
-    Ok(Profile { directory, model, permissions, environment, sandbox })
+    Ok(Profile { directory, model, permissions, environment, sandbox, servers: None })
 }
 
 /// Says which model answers, if that may surprise.

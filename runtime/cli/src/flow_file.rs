@@ -17,6 +17,8 @@ use crate::files::read_text;
 const AGENT: &str = include_str!("../../../examples/agent.flow");
 /// The catalogue that it uses.
 const AGENT_TOOLS: &str = include_str!("../../../examples/dev.tools.json");
+/// The name under which it does.
+const AGENT_CATALOGUE: &str = "dev.tools.json";
 /// The name of its file.
 const AGENT_NAME: &str = "agent.flow";
 
@@ -29,6 +31,8 @@ pub(crate) struct FlowFile {
     pub(crate) text: String,
     /// The files that it uses, directly or through others, by their paths.
     pub(crate) attachments: BTreeMap<String, String>,
+    /// The file of MCP servers whose tools it was given, if it is not that of the directory.
+    pub(crate) servers: Option<PathBuf>,
     /// The scripted model that belongs to it.
     script: Option<Script>,
 }
@@ -75,6 +79,11 @@ impl Named {
             None => FlowFile::agent(),
             Some(path) => FlowFile::read(path)?,
         };
+        self.choose_of(file)
+    }
+
+    /// Checks a file that was read and chooses of it; diagnostics are told.
+    fn choose_of(&self, file: FlowFile) -> Result<Chosen, Failure> {
         let flows = file.checked(Told::Errors)?;
         let names: Vec<&str> = flows.iter().map(|flow| flow.name.as_str()).collect();
         let missing = match &self.flow {
@@ -87,12 +96,27 @@ impl Named {
     }
 }
 
+impl Chosen {
+    /// Returns the built-in agent with this catalogue, whose servers stand in this file.
+    pub(crate) fn agent_with(catalogue: String, servers: PathBuf) -> Result<Chosen, Failure> {
+        let attachments = [(AGENT_CATALOGUE.to_owned(), catalogue)].into();
+        let file = FlowFile { attachments, servers: Some(servers), ..FlowFile::agent() };
+        Named::new(None).choose_of(file)
+    }
+}
+
 impl FlowFile {
     /// Returns the built-in agent.
     pub(crate) fn agent() -> FlowFile {
-        let attachments = [("dev.tools.json".to_owned(), AGENT_TOOLS.to_owned())].into();
+        let attachments = [(AGENT_CATALOGUE.to_owned(), AGENT_TOOLS.to_owned())].into();
         let script = Some(agent_script());
-        FlowFile { name: AGENT_NAME.to_owned(), text: AGENT.to_owned(), attachments, script }
+        let (name, text) = (AGENT_NAME.to_owned(), AGENT.to_owned());
+        FlowFile { name, text, attachments, servers: None, script }
+    }
+
+    /// Returns the text of the built-in agent's catalogue.
+    pub(crate) fn agent_tools() -> &'static str {
+        AGENT_TOOLS
     }
 
     /// Reads a file, the files that it uses, and its script.
@@ -107,7 +131,7 @@ impl FlowFile {
             false => None,
             true => Some(Script { name: script.display().to_string(), text: read_text(&script)? }),
         };
-        Ok(FlowFile { name, text: source.text, attachments, script })
+        Ok(FlowFile { name, text: source.text, attachments, servers: None, script })
     }
 
     /// Returns its flows if there is no error in it; tells what is to be said.

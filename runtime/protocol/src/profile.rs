@@ -32,6 +32,9 @@ pub struct Profile {
     /// What commands of its tools are held to.
     #[serde(default, skip_serializing_if = "Sandbox::is_default")]
     pub sandbox: Sandbox,
+    /// The absolute path of the file that names its MCP servers; left out: `.mcp.json` of the directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers: Option<PathBuf>,
 }
 
 /// Variables of the workers' own environment, by name. Their values stay where they are.
@@ -170,6 +173,9 @@ impl Profile {
         if !self.sandbox.is_default() {
             body["sandbox"] = json!(self.sandbox);
         }
+        if let Some(servers) = &self.servers {
+            body["servers"] = json!(servers);
+        }
         body
     }
 }
@@ -187,6 +193,7 @@ mod tests {
             permissions: Permissions::default(),
             environment: Environment::default(),
             sandbox: Sandbox::default(),
+            servers: None,
         };
         let there = Profile { directory: "/b".into(), ..here.clone() };
         let environment = Environment { variables: vec!["CI".to_owned()], secrets: vec!["TOKEN".to_owned()] };
@@ -194,7 +201,8 @@ mod tests {
         let sandbox = Sandbox { memory: Some("1GB".to_owned()), ..Sandbox::default() };
         let confined = Profile { sandbox, ..here.clone() };
         assert_eq!(here.name(), here.clone().name());
-        for profile in [here.clone(), there, knowing, confined] {
+        let served = Profile { servers: Some("/a/servers.json".into()), ..here.clone() };
+        for profile in [here.clone(), there, knowing, confined, served] {
             assert_eq!(profile.name() == here.name(), profile == here);
             let read: Profile = serde_json::from_value(profile.record()).unwrap();
             assert_eq!(read, profile);

@@ -109,7 +109,7 @@ async fn a_worker_that_is_stopped_is_ended_and_replaced_when_its_lease_ends() {
     let (permissions, environment, sandbox) =
         (Permissions::default(), Default::default(), Default::default());
     let directory = place.path().to_path_buf();
-    let profile = Profile { directory, model, permissions, environment, sandbox };
+    let profile = Profile { directory, model, permissions, environment, sandbox, servers: None };
     world.engine.put_profile(&profile.name(), profile.record()).await.unwrap();
     let setup = Setup {
         program: place.script(),

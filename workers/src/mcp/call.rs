@@ -17,7 +17,8 @@ use serde_json::{Map, json};
 use super::answer;
 use super::catalogue::Offered;
 use super::connection::Connection;
-use super::handler::{Answers, Under};
+use super::handler::Under;
+use super::questions::{Answers, Question, Wanted};
 use super::server::{Server, Unavailable};
 use crate::Json;
 use crate::limits::{
@@ -25,7 +26,7 @@ use crate::limits::{
 };
 use crate::sdk::{TaskContext, duration_text};
 
-/// By this argument a call answers what its server asks a person.
+/// By this argument a model answers what a server asks a person.
 const ANSWERS: &str = "_answers";
 
 /// What is called.
@@ -34,6 +35,8 @@ pub(crate) struct Asked<'a> {
     /// The tool as models know it.
     pub(crate) tool: &'a str,
     pub(crate) args: &'a Map<String, Json>,
+    /// What people have answered to its server's questions; none: the flow cannot ask them, so the model is told to.
+    pub(crate) answers: Option<&'a [Json]>,
 }
 
 /// How a call ended.
@@ -41,6 +44,8 @@ pub(crate) struct Asked<'a> {
 pub(crate) enum End {
     /// The server, or this program in its place, answers: the text, and whether it is a result.
     Answer(String, bool),
+    /// The server asks a person something that nobody has answered; it was told so, and the call is over.
+    Asks(Wanted),
     /// The tool is not what was recorded, and approved, any more. Nothing was sent.
     Stale(String),
     /// The attempt was asked to end.
@@ -59,7 +64,7 @@ pub(super) async fn run(server: &Server, task: &TaskContext, asked: Asked<'_>) -
         };
         let limit = server.config.call;
         match call.run(limit).await {
-            Ok((text, ok)) => return Ok(End::Answer(text, ok)),
+            Ok(end) => return Ok(end),
             Err(Broken::NotSent(why)) => return Err(Unavailable::new(&server.config.name, why)),
             Err(Broken::Stopped) => return Ok(End::Stopped),
             Err(Broken::Doubt) => task.break_off().await,
@@ -115,6 +120,8 @@ struct Call<'a> {
     connection: &'a Connection,
     begin: Begin,
     under: Under,
+    /// Whether the flow asks people what the server wants to know.
+    asks_people: bool,
 }
 
 /// With what a call begins.
@@ -133,13 +140,12 @@ async fn prepare<'a>(
     asked: Asked<'_>,
 ) -> Result<Call<'a>, Wrong> {
     let mut args = asked.args.clone();
-    let answers = match args.remove(ANSWERS) {
-        Some(Json::Object(answers)) => answers,
-        Some(_) | None => Answers::new(),
-    };
-    let under = Under::new(task.clone(), answers);
+    let of_model = args.remove(ANSWERS).filter(Json::is_object);
+    let of_people = asked.answers.unwrap_or_default().iter().cloned();
+    let under = Under::new(task.clone(), Answers::new(of_model.into_iter().chain(of_people)));
+    let asks_people = asked.answers.is_some();
     if let Some(id) = task_left(task) {
-        return Ok(Call { connection, begin: Begin::Follow(id.to_owned()), under });
+        return Ok(Call { connection, begin: Begin::Follow(id.to_owned()), under, asks_people });
     }
     let recorded = task.task().definition.as_deref();
     let fits =
@@ -159,7 +165,7 @@ async fn prepare<'a>(
         return Err(Wrong::End(End::Stale(text)));
     }
     let params = CallToolRequestParams::new(tool.own_name.clone()).with_arguments(args);
-    Ok(Call { connection, begin: Begin::Call(params), under })
+    Ok(Call { connection, begin: Begin::Call(params), under, asks_people })
 }
 
 /// Why a call has no answer.
@@ -185,7 +191,7 @@ impl Broken {
 }
 
 impl Call<'_> {
-    async fn run(self, limit: Option<Duration>) -> Result<(String, bool), Broken> {
+    async fn run(self, limit: Option<Duration>) -> Result<End, Broken> {
         let over = async {
             match limit {
                 Some(limit) => tokio::time::sleep(limit).await,
@@ -204,14 +210,18 @@ impl Call<'_> {
         };
         let unanswered = std::mem::take(&mut *self.under.unanswered.lock());
         if unanswered.is_empty() {
-            return Ok((text, ok));
+            return Ok(End::Answer(text, ok));
         }
-        let asked = unanswered.join("; ");
+        if self.asks_people {
+            return Ok(End::Asks(Wanted::new(self.connection.server(), &unanswered, text)));
+        }
+        let asked: Vec<String> = unanswered.iter().map(Question::in_words).collect();
+        let asked = asked.join("; ");
         let note = format!(
             "[the server asks a person: {asked}. It was told that nobody can answer during the call. Ask the person, then call \
              again with the same arguments and \"{ANSWERS}\": an object with these fields]"
         );
-        Ok((format!("{text}\n{note}"), ok))
+        Ok(End::Answer(format!("{text}\n{note}"), ok))
     }
 
     /// Sends the call, and again with what the server asks for in between.

@@ -140,6 +140,21 @@ impl Catalogue {
         Ok(Catalogue { tools: named.collect::<Result<_, _>>()? })
     }
 
+    /// How many tools each of its servers has.
+    #[must_use]
+    pub fn counts(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for server in self.tools.keys().filter_map(|name| server_of(name)) {
+            *counts.entry(server.to_owned()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Adds the tools of another one; where both have a tool, that of the other.
+    pub fn add(&mut self, other: Catalogue) {
+        self.tools.extend(other.tools);
+    }
+
     /// Writes the file's text: one tool a line, so that a difference shows by tool.
     #[must_use]
     pub fn text(&self) -> String {

@@ -16,11 +16,19 @@ use crate::limits::{CONFIG_BYTES_MAX, MCP_START, SERVER_NAME_CHARS_MAX};
 use crate::tools::time;
 
 /// The file in the working directory.
-pub(crate) const FILE: &str = ".mcp.json";
+const FILE: &str = ".mcp.json";
+
+/// The file in which a directory names its servers.
+#[must_use]
+pub fn file_of(directory: &Path) -> PathBuf {
+    directory.join(FILE)
+}
 
 /// The servers of a directory.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
+    /// The name of its file, for people.
+    file: String,
     /// Without a value: it is disabled.
     servers: BTreeMap<String, Result<Option<ServerConfig>, String>>,
     /// Those without which no run of their tools is to begin.
@@ -113,19 +121,21 @@ struct EntryJson {
 }
 
 impl Config {
-    /// Reads the file of a directory; without one there are no servers.
+    /// Reads a file; without one there are no servers.
     ///
     /// # Errors
     /// If it cannot be read or is no such file.
-    pub fn read(directory: &Path) -> Result<Config, String> {
-        let path = directory.join(FILE);
-        let text = match std::fs::metadata(&path).map(|found| found.len()) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Config::default()),
+    pub fn read(path: &Path) -> Result<Config, String> {
+        let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let text = match std::fs::metadata(path).map(|found| found.len()) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Config { file, ..Config::default() });
+            }
             Ok(length) if length > CONFIG_BYTES_MAX => Err(format!("it is over {CONFIG_BYTES_MAX} bytes")),
-            Ok(_) | Err(_) => std::fs::read_to_string(&path).map_err(|error| error.to_string()),
+            Ok(_) | Err(_) => std::fs::read_to_string(path).map_err(|error| error.to_string()),
         };
-        text.and_then(|text| Config::parse(&text, &|name| std::env::var(name).ok()))
-            .map_err(|why| format!("{}: {why}", path.display()))
+        let parsed = text.and_then(|text| Config::parse(&text, &|name| std::env::var(name).ok()));
+        parsed.map(|config| Config { file, ..config }).map_err(|why| format!("{}: {why}", path.display()))
     }
 
     fn parse(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Config, String> {
@@ -166,12 +176,12 @@ impl Config {
     pub fn server(&self, name: &str) -> Result<ServerConfig, String> {
         match self.servers.get(name) {
             Some(Ok(Some(server))) => Ok(server.clone()),
-            Some(Ok(None)) => Err(format!("it is disabled in {FILE}")),
+            Some(Ok(None)) => Err(format!("it is disabled in {}", self.file)),
             Some(Err(why)) => Err(why.clone()),
             None => {
                 let names: Vec<&str> = self.names().collect();
                 let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-                Err(format!("{FILE} does not have it (it has {there})"))
+                Err(format!("{} does not have it (it has {there})", self.file))
             }
         }
     }

@@ -109,6 +109,11 @@ impl Connection {
         self.service.peer()
     }
 
+    /// The server's name.
+    pub(super) fn server(&self) -> &str {
+        &self.config.name
+    }
+
     pub(super) fn handler(&self) -> &Handler {
         self.service.service()
     }

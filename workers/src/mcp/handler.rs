@@ -1,8 +1,8 @@
 //! What a server may say and ask while calls are under way.
 //!
-//! Progress goes to the attempt that it belongs to; a change of the tools is noted; questions to a person are answered from the call's
-//! own `_answers`, else with `cancel`, and the call's text says what was asked. Anything else that a server asks for is refused at
-//! once by the library. Invariant: no request of a server is left without an answer.
+//! Progress goes to the attempt that it belongs to; a change of the tools is noted; questions to a person are answered from what the
+//! call brings along, else with `cancel`, and kept for whoever makes the call again. Anything else that a server asks for is refused
+//! at once by the library. Invariant: no request of a server is left without an answer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,13 +16,11 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 
+use super::questions::{self, Answers, Question};
 use crate::Json;
-use crate::limits::{INPUT_ROUNDS_MAX, REMARK_CHARS_MAX};
+use crate::limits::REMARK_CHARS_MAX;
 use crate::sdk::{Locked, TaskContext};
 use crate::tools::quote;
-
-/// Fields by which a call answers what its server asks a person.
-pub(super) type Answers = serde_json::Map<String, Json>;
 
 /// A call under way.
 #[derive(Clone, Debug)]
@@ -31,7 +29,7 @@ pub(super) struct Under {
     /// What it can answer.
     pub(super) answers: Arc<Answers>,
     /// What was asked and could not be answered.
-    pub(super) unanswered: Arc<Locked<Vec<String>>>,
+    pub(super) unanswered: Arc<Locked<Vec<Question>>>,
 }
 
 impl Under {
@@ -41,7 +39,7 @@ impl Under {
 
     /// Answers one question, or keeps it as one for a person.
     pub(super) fn answer(&self, question: &Json) -> Json {
-        if let Some(content) = fitting(&self.answers, question) {
+        if let Some(content) = self.answers.take(question) {
             return serde_json::json!({"action": "accept", "content": content});
         }
         self.keep(question);
@@ -55,11 +53,8 @@ impl Under {
 
     /// Keeps a question for a person.
     fn keep(&self, question: &Json) {
-        let question = quote(&asked(question), REMARK_CHARS_MAX);
-        let mut unanswered = self.unanswered.lock();
-        if unanswered.len() < INPUT_ROUNDS_MAX as usize && !unanswered.contains(&question) {
-            unanswered.push(question);
-        }
+        let question = Question::read(question, &self.answers);
+        questions::keep(&mut self.unanswered.lock(), question);
     }
 }
 
@@ -99,7 +94,7 @@ impl ClientHandler for Handler {
         let question = serde_json::to_value(&request).unwrap_or_default();
         let under_way = self.under_way.lock().await;
         // The protocol does not say which call asks: it is the one that can answer, if only one can.
-        let mut able = under_way.values().filter(|call| fitting(&call.answers, &question).is_some());
+        let mut able = under_way.values().filter(|call| call.answers.can(&question));
         let answer = match (able.next(), able.next()) {
             (Some(call), None) => call.answer(&question),
             (_, _) => {
@@ -133,63 +128,5 @@ impl ClientHandler for Handler {
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.changed.store(true, Ordering::Release);
-    }
-}
-
-/// The fields that a question asks for, out of the answers; none unless all that it needs are there.
-fn fitting(answers: &Answers, question: &Json) -> Option<Json> {
-    let schema = question.get("requestedSchema")?;
-    let needed = schema.get("required").and_then(Json::as_array).cloned().unwrap_or_default();
-    let all = needed.iter().filter_map(Json::as_str).all(|name| answers.contains_key(name));
-    if answers.is_empty() || !all {
-        return None;
-    }
-    let fields = schema.get("properties").and_then(Json::as_object)?;
-    let content: Answers = answers
-        .iter()
-        .filter(|(name, _)| fields.contains_key(*name))
-        .map(|(n, v)| (n.clone(), v.clone()))
-        .collect();
-    (!content.is_empty()).then_some(Json::Object(content))
-}
-
-/// A question as a model reads it.
-fn asked(question: &Json) -> String {
-    let text = question.get("message").and_then(Json::as_str).unwrap_or("it does not say what");
-    if let Some(url) = question.get("url").and_then(Json::as_str) {
-        return format!("{text} (at {url})");
-    }
-    let fields = question.pointer("/requestedSchema/properties").and_then(Json::as_object);
-    let fields: Vec<String> = fields
-        .into_iter()
-        .flatten()
-        .map(|(name, schema)| {
-            let kind = schema.get("enum").or_else(|| schema.get("type")).cloned().unwrap_or_default();
-            format!("{name}: {kind}")
-        })
-        .collect();
-    format!("{text} ({})", fields.join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_question_is_answered_only_if_all_that_it_needs_is_there() {
-        let question = json!({"message": "Which account?", "requestedSchema": {"type": "object", "required": ["account"],
-            "properties": {"account": {"type": "string"}, "limit": {"type": "integer"}}}});
-        for (answers, content) in [
-            (json!({}), None),
-            (json!({"limit": 3}), None),
-            (json!({"account": "a", "other": 1}), Some(json!({"account": "a"}))),
-            (json!({"account": "a", "limit": 3}), Some(json!({"account": "a", "limit": 3}))),
-        ] {
-            assert_eq!(fitting(answers.as_object().unwrap(), &question), content, "{answers}");
-        }
-        assert_eq!(asked(&question), r#"Which account? (account: "string", limit: "integer")"#);
-        assert_eq!(asked(&json!({"message": "Log in", "url": "http://x"})), "Log in (at http://x)");
     }
 }

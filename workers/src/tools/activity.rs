@@ -18,7 +18,7 @@ use super::permission::Approval;
 use super::{ToolError, Toolbox, search, shell};
 use crate::Json;
 use crate::limits::QUOTE_CHARS_MAX;
-use crate::mcp::{self, Asked, End};
+use crate::mcp::{self, Asked, End, Wanted};
 use crate::model::NOT_RUN;
 use crate::sdk::{Activity, Done, Failure, TaskContext};
 
@@ -184,8 +184,14 @@ impl Toolbox {
             Ok(args) => args,
             Err(error) => return Ok((error.text, false)),
         };
-        match self.servers.call(task, Asked { tool: &call.name, args }).await {
+        // A flow that gives answers, also none yet, asks people itself.
+        let answers = task.arg("answers").and_then(Json::as_array).map(Vec::as_slice);
+        match self.servers.call(task, Asked { tool: &call.name, args, answers }).await {
             Ok(End::Answer(text, ok)) => Ok((text, ok)),
+            Ok(End::Asks(Wanted { question, form, said })) => {
+                let failure = Failure::new("ServerAsks", question.clone()).field("question", question);
+                Err(failure.field("form", form).field("said", said))
+            }
             Ok(End::Stale(text)) => Err(Failure::new("ApprovalStale", text)),
             Ok(End::Stopped) => Err(Failure::new("Stopped", "the call was stopped")),
             // A name that a model made up: neither the run's catalogue nor the configuration knows it.

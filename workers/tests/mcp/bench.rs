@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_workers::Json;
-use outlast_workers::mcp::Servers;
+use outlast_workers::mcp::{Servers, file_of};
 use outlast_workers::sdk::{Activity, Failure, Task, TaskContext};
 use outlast_workers::tools::{self, Setting};
 use serde_json::json;
@@ -126,7 +126,7 @@ impl Bench {
     /// The tools of a server, as the catalogue has them.
     pub(crate) async fn tools(&self, server: &str) -> Result<Vec<Json>, String> {
         let guard = Some(env!("CARGO_BIN_EXE_outlast-guard").into());
-        let servers = Servers::new(self.path(), guard);
+        let servers = Servers::new(self.path(), &file_of(self.path()), guard);
         tokio::time::timeout(PATIENCE, servers.tools(server))
             .await
             .expect("the list ends in time")

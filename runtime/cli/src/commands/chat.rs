@@ -46,6 +46,7 @@ use crate::flow_file::Named;
 use crate::limits::FOUND_RUNS_MAX;
 use crate::open::{self, Workers};
 use crate::out;
+use crate::servers;
 use crate::signals::Signals;
 use crate::tail::Tail;
 use choose::Where;
@@ -67,6 +68,8 @@ pub(crate) struct Arguments {
     /// The flow: FILE or FILE:Flow [default: the built-in agent]
     #[arg(value_name = "FILE[:Flow]")]
     flow: Option<String>,
+    #[command(flatten)]
+    servers: servers::Given,
     /// Go on with the newest unfinished run of this directory
     #[arg(long = "continue", conflicts_with_all = ["resume", "flow"])]
     newest: bool,
@@ -80,7 +83,10 @@ pub(crate) struct Arguments {
 
 /// Talks until the person leaves or the run ends.
 pub(crate) async fn chat(context: Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
-    let chosen = Named::new(arguments.flow.as_deref()).choose()?;
+    let chosen = match arguments.servers.agent().await? {
+        Some(agent) => agent,
+        None => Named::new(arguments.flow.as_deref()).choose()?,
+    };
     let signals = Signals::new()?;
     let session = open::session(context.data, Workers::Started, None).await?;
     let on_terminal = Terminal::is_there();

@@ -39,6 +39,8 @@ pub(crate) struct Arguments {
     /// The flow: FILE or FILE:Flow [default: the built-in agent]
     #[arg(value_name = "FILE[:Flow]")]
     flow: Option<String>,
+    #[command(flatten)]
+    servers: servers::Given,
     /// The parameter `task`
     #[arg(long, value_name = "TEXT")]
     task: Option<String>,
@@ -74,7 +76,7 @@ pub(crate) async fn run(context: Context<'_>, arguments: &Arguments) -> Result<E
     let given = input::input(arguments.task.as_deref(), arguments.input.as_deref())?;
     let only_id = arguments.flow.is_none() && arguments.task.is_none() && arguments.input.is_none();
     // Checked before anything is opened: a wrong flow leaves no trace.
-    let chosen = if only_id && arguments.id.is_some() { None } else { Some(choose(arguments)?) };
+    let chosen = if only_id && arguments.id.is_some() { None } else { Some(choose(arguments).await?) };
     let session = open::session(context.data, Workers::Started, None).await?;
     let started = match (chosen, &arguments.id) {
         (Some(chosen), _) => start(&session, &chosen, arguments, given).await,
@@ -102,8 +104,11 @@ pub(crate) async fn run(context: Context<'_>, arguments: &Arguments) -> Result<E
     waited
 }
 
-fn choose(arguments: &Arguments) -> Result<Chosen, Failure> {
-    Named::new(arguments.flow.as_deref()).choose()
+async fn choose(arguments: &Arguments) -> Result<Chosen, Failure> {
+    match arguments.servers.agent().await? {
+        Some(agent) => Ok(agent),
+        None => Named::new(arguments.flow.as_deref()).choose(),
+    }
 }
 
 /// Deploys the flow and starts the run, or finds it.
@@ -119,7 +124,7 @@ async fn start(
     };
     // A run that is there goes on whatever servers do, and shows its result.
     if arguments.id.is_none() || session.call(async |client| client.run(&id).await).await.is_err() {
-        servers::demand(&chosen.flow.machine).await?;
+        servers::demand(&chosen.flow.machine, chosen.file.servers.as_deref()).await?;
     }
     let permissions = (arguments.on_ask == OnAsk::Approve)
         .then(|| Permissions { allow: arguments.allow.clone(), ..Permissions::default() });
@@ -147,7 +152,8 @@ pub(crate) async fn start_chosen(
 
 /// Deploys a checked flow in the environment of this process; returns what its runs are started with.
 pub(crate) async fn deploy_chosen(session: &Session, chosen: &Chosen) -> Result<Start, Failure> {
-    let profile = environment::profile(&chosen.file.script())?;
+    let mut profile = environment::profile(&chosen.file.script())?;
+    profile.servers.clone_from(&chosen.file.servers);
     if chosen.flow.machine.activities.iter().any(|activity| activity.queue != "tool") {
         environment::announce(&profile);
     }

@@ -5,14 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use outlast_workers::mcp::{Catalogue, Change, Config, Listed, Servers};
+use outlast_workers::mcp::{Catalogue, Change, Config};
 use serde_json::json;
 
 use super::Context;
 use crate::failure::{Exit, Failure};
-use crate::{files, out};
+use crate::{files, out, servers};
 
 /// Arguments of `tools`.
 #[derive(Debug, clap::Args)]
@@ -37,8 +36,11 @@ struct PullArguments {
     /// Only these servers [default: all that are not disabled]
     #[arg(value_name = "SERVER")]
     servers: Vec<String>,
+    /// The file that names the servers, an `mcpServers` JSON
+    #[arg(long, value_name = "FILE", default_value = ".mcp.json")]
+    mcp: PathBuf,
     /// The catalogue
-    #[arg(long, value_name = "FILE", default_value = "mcp.tools.json")]
+    #[arg(long, value_name = "FILE", default_value = servers::PULLED)]
     out: PathBuf,
     /// Write nothing; end with 1 if something would change
     #[arg(long)]
@@ -61,16 +63,16 @@ struct Pulled {
 }
 
 async fn pull(context: Context<'_>, arguments: &PullArguments) -> Result<Exit, Failure> {
-    let directory = std::env::current_dir()
-        .map_err(|error| Failure::new(Exit::Failed, format!("cannot find the working directory: {error}")))?;
-    let config = Config::read(&directory).map_err(Failure::usage)?;
+    let file = arguments.mcp.as_path();
+    let config = Config::read(file).map_err(Failure::usage)?;
+    let named = file.display();
     let asked: Vec<String> = match arguments.servers.as_slice() {
         [] => config.names().filter(|name| !config.is_disabled(name)).map(str::to_owned).collect(),
         some => some.to_vec(),
     };
     if let Some(strange) = asked.iter().find(|name| !config.names().any(|known| known == *name)) {
         let known: Vec<&str> = config.names().collect();
-        return Err(Failure::usage(format!(".mcp.json has no server {strange}"))
+        return Err(Failure::usage(format!("{named} has no server {strange}"))
             .hint(format!("name one of: {}", known.join(", "))));
     }
     let path = &arguments.out;
@@ -80,10 +82,10 @@ async fn pull(context: Context<'_>, arguments: &PullArguments) -> Result<Exit, F
         text => Catalogue::parse(text).map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?,
     };
     if asked.is_empty() && catalogue.servers().is_empty() {
-        return Err(Failure::usage(".mcp.json names no servers")
+        return Err(Failure::usage(format!("{named} names no servers"))
             .hint(r#"write {"mcpServers": {"NAME": {"command": "PROGRAM", "args": []}}} into it"#));
     }
-    let mut pulled = ask(&directory, asked, &mut catalogue).await?;
+    let mut pulled = ask(file, asked, &mut catalogue).await?;
     if arguments.servers.is_empty() {
         for gone in
             catalogue.servers().into_iter().filter(|server| !config.names().any(|name| name == server))
@@ -103,24 +105,10 @@ async fn pull(context: Context<'_>, arguments: &PullArguments) -> Result<Exit, F
     Ok(if wrong { Exit::Failed } else { Exit::Done })
 }
 
-/// Asks all servers at once.
-async fn ask(directory: &Path, asked: Vec<String>, catalogue: &mut Catalogue) -> Result<Pulled, Failure> {
-    let cannot =
-        |error: std::io::Error| Failure::new(Exit::Failed, format!("cannot find this program: {error}"));
-    let guard = std::env::current_exe().map_err(cannot)?;
-    let servers = Arc::new(Servers::new(directory, Some(guard)));
-    let mut asking = tokio::task::JoinSet::new();
-    for name in asked {
-        let servers = servers.clone();
-        asking.spawn(async move {
-            let listed = servers.tools(&name).await;
-            (name, listed)
-        });
-    }
-    let mut answers: Vec<(String, Result<Listed, String>)> = asking.join_all().await;
-    answers.sort_by(|(a, _), (b, _)| a.cmp(b));
+/// Puts what the servers offer into the catalogue.
+async fn ask(file: &Path, asked: Vec<String>, catalogue: &mut Catalogue) -> Result<Pulled, Failure> {
     let mut pulled = Pulled::default();
-    for (name, listed) in answers {
+    for (name, listed) in servers::ask_all(file, asked).await? {
         match listed {
             Ok(listed) => {
                 for warning in &listed.warnings {

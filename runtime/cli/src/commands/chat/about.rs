@@ -125,8 +125,14 @@ mod tests {
         let permissions = Default::default();
         let (environment, sandbox) = (Default::default(), Default::default());
         let model_found = Model::Anthropic(found);
-        let profile =
-            Profile { directory: "/d".into(), model: model_found, permissions, environment, sandbox };
+        let profile = Profile {
+            directory: "/d".into(),
+            model: model_found,
+            permissions,
+            environment,
+            sandbox,
+            servers: None,
+        };
         let text = model(&profile);
         assert!(
             text.starts_with("m at http://h/v1 (anthropic, with the key in KEY) answers; tools work in /d\n"),
