@@ -253,7 +253,7 @@ impl Session {
     /// Brings a model worker for a kept profile whose key only this process has, unless it hosts: a host starts what is needed.
     pub async fn bring_model(&self, name: &str, profile: &Profile) {
         let Some(program) = self.options.program.clone() else { return };
-        if self.is_host() || profile.model.key_env().is_none() {
+        if self.is_host() || profile.model.key_envs().is_empty() {
             return;
         }
         let setup = setup(&self.options.directory, program);

@@ -212,7 +212,7 @@ fn can_serve(engine: &Engine, (profile, kind): &Post) -> Option<PathBuf> {
     let record = engine.profile(profile).ok()??;
     let profile: Profile = serde_json::from_value(record).ok()?;
     // Keys are not handed around: whoever started the run brings a worker of its own if we have none.
-    let has_key = profile.model.key_env().is_none_or(|name| std::env::var_os(name).is_some());
+    let has_key = profile.model.key_envs().into_iter().all(|name| std::env::var_os(name).is_some());
     let fits = match kind {
         Kind::Model => has_key,
         Kind::Tool => true,

@@ -145,6 +145,36 @@ fn tokens_are_counted_for_the_run_and_survive_a_kill() {
     assert!(shown.contains(&format!("tokens {} in, {} out", 2 * read, 2 * written)), "{shown}");
 }
 
+/// Where a model has no answer for now, the one that is set as its fallback is asked, in the same attempt; what is wrong with a request
+/// is not passed on, and what neither answers is waited for as the flow says.
+#[test]
+fn a_fallback_is_asked_where_a_model_has_no_answer_for_now() {
+    let far = Reply::Plain(429, vec![("retry-after", "43200".to_owned())], String::new());
+    for (first, second, told_words, asked_second) in [
+        (far.clone(), Reply::Text("here I am".to_owned()), "here I am", 1),
+        (Reply::Error(503), Reply::Text("here I am".to_owned()), "here I am", 1),
+        (Reply::Error(401), Reply::Text("here I am".to_owned()), "MODEL_KEY", 0),
+        (far, Reply::Error(401), "then m-2: ", 1),
+    ] {
+        let (model, next) =
+            (ModelServer::start(move |_| first.clone()), ModelServer::start(move |_| second.clone()));
+        let world = World::with_examples().with_variable("MODEL_KEY", KEY);
+        let (one, two) = (model.url(), next.url());
+        world.write(
+            "outlast.toml",
+            &format!(
+                "[model]\nprovider = 'anthropic'\nurl = '{one}'\nname = 'm-1'\nkey_env = 'MODEL_KEY'\n\
+                 [model.fallback]\nprovider = 'openai'\nurl = '{two}'\nname = 'm-2'\nkey_env = 'MODEL_KEY'\n"
+            ),
+        );
+        let _server = agent(&world);
+        idle(&world);
+        assert!(told(&world).contains(told_words), "{told_words}: {}", told(&world));
+        assert_eq!((requests(&model), requests(&next)), (1, asked_second), "{told_words}");
+        no_faults(&next, told_words);
+    }
+}
+
 /// Case MOD-11: a conversation that cannot be made small enough ends in an error that says what is large.
 #[test]
 fn an_overflow_that_stays_is_shown_and_not_tried_for_ever() {

@@ -4,7 +4,8 @@
 //! system?)` gives a value that fits a JSON Schema. Two providers stand behind one trait: [`remote`], an endpoint that speaks [`chat`]
 //! completions, [`responses`] or [`anthropic`] messages, and [`scripted`], which needs no key and answers by rules. An answer takes this
 //! way: [`conversation`] mends what is sent, a protocol writes it, [`wire`] sends it and reads the stream, the protocol's assembly
-//! puts it together, [`heard`] judges it, [`pricing`] counts it; [`pace`] keeps the rate that is set. Leaves retrying and budgets to the flow. Invariant: a conversation
+//! puts it together, [`heard`] judges it, [`pricing`] counts it; [`pace`] keeps the rate that is set;
+//! where it fails for now, [`fallback`] asks another one. Leaves retrying and budgets to the flow. Invariant: a conversation
 //! that is sent is whole (every call has its answer), an answer that is given is whole too, and what was cut or broken is never run.
 
 mod activity;
@@ -12,6 +13,7 @@ mod anthropic;
 mod chat;
 mod conversation;
 mod error;
+mod fallback;
 mod heard;
 mod pace;
 mod pricing;
@@ -29,7 +31,7 @@ pub(crate) use conversation::{Message, ToolCall, ToolSchema};
 pub(crate) use error::ModelError;
 pub use remote::count;
 
-use outlast_protocol::profile::Model;
+use outlast_protocol::profile::{Endpoint, Model};
 use remote::{Protocol, Remote};
 use schema::AnswerFormat;
 
@@ -75,10 +77,25 @@ fn provider(config: &Model, variable: Variables<'_>) -> Result<Arc<dyn Provider>
             script,
             Some(script_name.as_str()).filter(|name| !name.is_empty()),
         )?),
-        Model::Openai(endpoint) => Arc::new(Remote::new(Protocol::Chat, endpoint, variable)?),
-        Model::OpenaiResponses(endpoint) => Arc::new(Remote::new(Protocol::Responses, endpoint, variable)?),
-        Model::Anthropic(endpoint) => Arc::new(Remote::new(Protocol::Anthropic, endpoint, variable)?),
+        Model::Openai(endpoint) => remote(Protocol::Chat, endpoint, variable)?,
+        Model::OpenaiResponses(endpoint) => remote(Protocol::Responses, endpoint, variable)?,
+        Model::Anthropic(endpoint) => remote(Protocol::Anthropic, endpoint, variable)?,
     })
+}
+
+fn remote(
+    protocol: Protocol,
+    endpoint: &Endpoint,
+    variable: Variables<'_>,
+) -> Result<Arc<dyn Provider>, String> {
+    let first = Arc::new(Remote::new(protocol, endpoint, variable)?);
+    let Some(next) = endpoint.fallback.as_deref() else { return Ok(first) };
+    let name = match next {
+        Model::Scripted { .. } => "the scripted model".to_owned(),
+        Model::Openai(next) | Model::OpenaiResponses(next) | Model::Anthropic(next) => next.name.clone(),
+    };
+    let next = provider(next, variable).map_err(|why| format!("fallback: {why}"))?;
+    Ok(Arc::new(fallback::Fallback { first, next, name }))
 }
 
 /// A language model.

@@ -59,7 +59,7 @@ impl WorkerOptions {
         let model = of_profile.unwrap_or_else(model::built_in);
         let activities = model::activities(&model).map_err(WorkerError::Configuration)?;
         let environment = self.environment();
-        let names = environment.secrets.iter().map(String::as_str).chain(model.key_env());
+        let names = environment.secrets.iter().map(String::as_str).chain(model.key_envs());
         let secrets = Secrets::from_environment(names);
         self.worker("model", activities)
             .secrets(secrets)

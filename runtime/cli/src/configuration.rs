@@ -28,9 +28,30 @@ const WRITERS: [&str; 3] = ["write", "edit", "append"];
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Configuration {
+    model: Option<ModelTable>,
     permissions: Rules,
     environment: Environment,
     sandbox: Sandbox,
+}
+
+/// `[model]`: what the variables `OUTLAST_MODEL_…` say, which win over it one by one.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ModelTable {
+    /// The protocol.
+    pub(crate) provider: Option<String>,
+    /// The base address.
+    pub(crate) url: Option<String>,
+    /// The model's name.
+    pub(crate) name: Option<String>,
+    /// The variable that holds the key.
+    pub(crate) key_env: Option<String>,
+    /// The longest answer, in tokens.
+    pub(crate) max_tokens: Option<u64>,
+    /// More fields of the requests.
+    pub(crate) options: Option<serde_json::Map<String, serde_json::Value>>,
+    /// The model that is asked where this one has no answer for now.
+    pub(crate) fallback: Option<Box<ModelTable>>,
 }
 
 /// `[permissions]`
@@ -98,6 +119,8 @@ impl Configuration {
 
     /// Adds what a farther file says.
     fn add(&mut self, farther: Configuration) {
+        // One model, not a mixture of two.
+        self.model = self.model.take().or(farther.model);
         let (near, far) = (&mut self.permissions, farther.permissions);
         near.mode = near.mode.or(far.mode);
         near.protected = near.protected.take().or(far.protected);
@@ -131,6 +154,11 @@ impl Configuration {
     /// Returns what commands are held to.
     pub(crate) fn sandbox(&self) -> Sandbox {
         self.sandbox.clone()
+    }
+
+    /// Returns the model that is set.
+    pub(crate) fn model(&self) -> Option<&ModelTable> {
+        self.model.as_ref()
     }
 
     /// Returns the rules that hold.

@@ -44,7 +44,7 @@ pub(crate) fn profile(script: &Script) -> Result<Profile, Failure> {
     let configuration = Configuration::read(&directory)?;
     let (permissions, environment) = (configuration.permissions(), configuration.environment());
     let sandbox = configuration.sandbox();
-    let model = model::chosen(&|name| std::env::var(name).ok(), script)?;
+    let model = model::chosen(&|name| std::env::var(name).ok(), configuration.model(), script)?;
     Ok(Profile { directory, model, permissions, environment, sandbox, servers: None })
 }
 
@@ -56,7 +56,8 @@ pub(crate) fn announce(profile: &Profile) {
         let why = format!("no model endpoint set ({})", model::SETTINGS);
         crate::out::say(&format!("{why}: using the scripted model of {script_name}"));
     }
-    if let Some(missing) = profile.model.key_env().filter(|name| std::env::var_os(name).is_none()) {
+    let keys = profile.model.key_envs();
+    for missing in keys.into_iter().filter(|name| std::env::var_os(name).is_none()) {
         let why = format!("{missing}, which holds the model's key, is not set here");
         crate::out::say(&format!("{why}: no model answers unless who hosts the runs has it"));
     }

@@ -110,6 +110,9 @@ pub struct Endpoint {
     /// How many tokens a minute it reads and writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_minute: Option<u64>,
+    /// The model that is asked where this one has no answer for now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<Box<Model>>,
     /// More fields of the provider's requests, such as `temperature`, `reasoning` or `thinking`.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub options: serde_json::Map<String, Json>,
@@ -132,13 +135,14 @@ pub struct Prices {
 }
 
 impl Model {
-    /// Returns the environment variable that must hold a key, if one is needed.
+    /// Returns the environment variables that must hold keys, its own first, then those of its fallbacks.
     #[must_use]
-    pub fn key_env(&self) -> Option<&str> {
+    pub fn key_envs(&self) -> Vec<&str> {
         match self {
-            Model::Scripted { .. } => None,
+            Model::Scripted { .. } => Vec::new(),
             Model::Openai(endpoint) | Model::OpenaiResponses(endpoint) | Model::Anthropic(endpoint) => {
-                endpoint.key_env.as_deref()
+                let next = endpoint.fallback.iter().flat_map(|model| model.key_envs());
+                endpoint.key_env.as_deref().into_iter().chain(next).collect()
             }
         }
     }

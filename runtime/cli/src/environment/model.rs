@@ -1,4 +1,4 @@
-//! Which model answers, as the environment variables say.
+//! Which model answers, as the environment variables say, and where they say nothing, `[model]` in `outlast.toml`.
 //!
 //! Leaves asking it to the model worker. Invariant: a key is named by its variable and never read here, and a setting that cannot be
 //! meant is refused before anything runs.
@@ -6,6 +6,7 @@
 use outlast_protocol::profile::{Endpoint, Model};
 
 use super::Script;
+use crate::configuration::ModelTable;
 use crate::failure::Failure;
 
 /// What sets an endpoint, for people who have set none.
@@ -65,23 +66,63 @@ const PROVIDERS: [Provider; 4] = [
 ];
 
 /// Returns the model of an environment: an endpoint if anything of one is set, else the script.
-pub(super) fn chosen(variable: &dyn Fn(&str) -> Option<String>, script: &Script) -> Result<Model, Failure> {
-    let set =
-        |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-    let asked = set(PROVIDER);
-    let scripted = || Model::Scripted { script: script.text.clone(), script_name: script.name.clone() };
-    let endpoint = match asked.as_deref() {
-        Some(SCRIPTED) => None,
-        other => provider(other, &set)?,
-    };
-    let (model, of_script) = match endpoint {
-        Some(provider) => ((provider.make)(settings(provider, variable, &set)?), String::new()),
-        None => (scripted(), format!("{}: ", script.name)),
+pub(super) fn chosen(
+    variable: &dyn Fn(&str) -> Option<String>,
+    table: Option<&ModelTable>,
+    script: &Script,
+) -> Result<Model, Failure> {
+    let model = model_of(variable, table, script)?;
+    let of_script = match &model {
+        Model::Scripted { .. } => format!("{}: ", script.name),
+        Model::Openai(_) | Model::OpenaiResponses(_) | Model::Anthropic(_) => String::new(),
     };
     // Its worker would refuse it where nobody sees it.
     let usable = outlast_workers::model::check(&model, variable);
     usable.map_err(|error| Failure::usage(format!("{of_script}{error}")))?;
     Ok(model)
+}
+
+fn model_of(
+    variable: &dyn Fn(&str) -> Option<String>,
+    table: Option<&ModelTable>,
+    script: &Script,
+) -> Result<Model, Failure> {
+    let set = |name: &str| {
+        let found = variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+        found.or_else(|| said(table?, name))
+    };
+    let asked = set(PROVIDER);
+    let endpoint = match asked.as_deref() {
+        Some(SCRIPTED) => None,
+        other => provider(other, &set)?,
+    };
+    let Some(provider) = endpoint else {
+        return Ok(Model::Scripted { script: script.text.clone(), script_name: script.name.clone() });
+    };
+    let mut settings = settings(provider, &set)?;
+    if let Some(next) = table.and_then(|table| table.fallback.as_deref()) {
+        if next.provider.is_none() && next.url.is_none() && next.name.is_none() {
+            let failure = Failure::usage("[model.fallback] names no model");
+            return Err(failure.hint("set its provider, url or name"));
+        }
+        // What the environment sets of a model is about the first one; keys are anybody's.
+        let keys = |name: &str| variable(name).filter(|_| !name.starts_with(NAME));
+        settings.fallback = Some(Box::new(model_of(&keys, Some(next), script)?));
+    }
+    Ok((provider.make)(settings))
+}
+
+/// Returns what the table says where a variable would.
+fn said(table: &ModelTable, name: &str) -> Option<String> {
+    match name {
+        PROVIDER => table.provider.clone(),
+        URL => table.url.clone(),
+        NAME => table.name.clone(),
+        KEY_ENV => table.key_env.clone(),
+        MAX_TOKENS => table.max_tokens.map(|tokens| tokens.to_string()),
+        OPTIONS => table.options.as_ref().map(|options| serde_json::json!(options).to_string()),
+        _ => None,
+    }
 }
 
 /// Says whether a script was asked for, so that nobody is surprised by it.
@@ -90,11 +131,7 @@ pub(super) fn asks_for_script(variable: &dyn Fn(&str) -> Option<String>) -> bool
 }
 
 /// Returns how a provider is asked.
-fn settings(
-    provider: &Provider,
-    variable: &dyn Fn(&str) -> Option<String>,
-    set: &dyn Fn(&str) -> Option<String>,
-) -> Result<Endpoint, Failure> {
+fn settings(provider: &Provider, set: &dyn Fn(&str) -> Option<String>) -> Result<Endpoint, Failure> {
     let name = set(NAME).or_else(|| provider.model.map(str::to_owned)).ok_or_else(|| {
         let text = format!("{PROVIDER} is {}, and no model is named", provider.name);
         Failure::usage(text).hint(format!("set {NAME}, for example {NAME}=qwen3:8b"))
@@ -108,7 +145,7 @@ fn settings(
         url: set(URL).unwrap_or_else(|| provider.url.to_owned()),
         name,
         key_env,
-        max_tokens: outlast_workers::model::count(MAX_TOKENS, variable).map_err(Failure::usage)?,
+        max_tokens: outlast_workers::model::count(MAX_TOKENS, set).map_err(Failure::usage)?,
         options: set(OPTIONS).map(|text| options(&text)).transpose()?.unwrap_or_default(),
         ..Endpoint::default()
     })
@@ -156,7 +193,7 @@ mod tests {
     fn with_script(text: &str, set: &[(&str, &str)]) -> Result<Model, Failure> {
         let script = Script { name: "s".to_owned(), text: text.to_owned() };
         let find = |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
-        chosen(&find, &script)
+        chosen(&find, None, &script)
     }
 
     fn endpoint(url: &str, name: &str, key_env: Option<&str>) -> Endpoint {
@@ -197,6 +234,47 @@ mod tests {
         let base = endpoint(anthropic, "claude-haiku-4-5", Some(claude));
         let expected = Model::Anthropic(Endpoint { max_tokens: Some(100), options, ..base });
         assert_eq!(of(&set).ok(), Some(expected));
+    }
+
+    #[test]
+    fn a_table_says_what_no_variable_says_and_names_who_is_asked_next() {
+        let next = ModelTable {
+            provider: Some("ollama".to_owned()),
+            name: Some("q".to_owned()),
+            ..ModelTable::default()
+        };
+        let table = ModelTable {
+            provider: Some("anthropic".to_owned()),
+            name: Some("c".to_owned()),
+            max_tokens: Some(7),
+            fallback: Some(Box::new(next)),
+            ..ModelTable::default()
+        };
+        let script = Script { name: "s".to_owned(), text: SCRIPT.to_owned() };
+        let with = |set: &[(&str, &str)], table: &ModelTable| {
+            let find =
+                |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+            chosen(&find, Some(table), &script)
+        };
+        let (anthropic, key) = ("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY");
+        let ollama = Model::Openai(endpoint("http://127.0.0.1:11434/v1", "q", None));
+        for (set, name, key) in [
+            (vec![], "c", None),
+            (vec![(key, "k")], "c", Some(key)),
+            (vec![(NAME, "d"), (MAX_TOKENS, "7")], "d", None),
+        ] {
+            let expected = Endpoint {
+                max_tokens: Some(7),
+                fallback: Some(Box::new(ollama.clone())),
+                ..endpoint(anthropic, name, key)
+            };
+            assert_eq!(with(&set, &table).ok(), Some(Model::Anthropic(expected)), "{set:?}");
+        }
+        assert!(matches!(with(&[(PROVIDER, "scripted")], &table), Ok(Model::Scripted { .. })));
+        let nobody = ModelTable { fallback: Some(Box::default()), ..table.clone() };
+        assert!(with(&[], &nobody).is_err());
+        let wrong = ModelTable { provider: Some("openia".to_owned()), ..table };
+        assert!(with(&[], &wrong).is_err());
     }
 
     #[test]

@@ -7,26 +7,33 @@ use outlast_protocol::profile::{Endpoint, Model, Profile};
 use serde_json::Value;
 
 /// How the model of a new run is chosen.
-const NEW_RUN: &str = "A run keeps its model. For a new run set OUTLAST_MODEL_URL, OUTLAST_MODEL or a provider's key, and start `outlast chat` \
+const NEW_RUN: &str = "A run keeps its model. For a new run set [model] in outlast.toml, OUTLAST_MODEL_URL, OUTLAST_MODEL or a provider's key, and start `outlast chat` \
                        again; OUTLAST_MODEL_PROVIDER=scripted takes the scripted model.";
 
 /// Says which model answers in an environment.
 pub(super) fn model(profile: &Profile) -> String {
+    format!("{} answers; tools work in {}\n{NEW_RUN}", which(&profile.model), profile.directory.display())
+}
+
+fn which(model: &Model) -> String {
     let endpoint = |protocol: &str, endpoint: &Endpoint| {
         let key = match &endpoint.key_env {
             Some(name) => format!(", with the key in {name}"),
             None => String::new(),
         };
-        format!("{} at {} ({protocol}{key})", endpoint.name, endpoint.url)
+        let next = match &endpoint.fallback {
+            Some(next) => format!(", or, where it does not, {}", which(next)),
+            None => String::new(),
+        };
+        format!("{} at {} ({protocol}{key}){next}", endpoint.name, endpoint.url)
     };
-    let which = match &profile.model {
+    match model {
         Model::Scripted { script_name, .. } if script_name.is_empty() => "a scripted model".to_owned(),
         Model::Scripted { script_name, .. } => format!("the scripted model of {script_name}"),
         Model::Openai(found) => endpoint("openai", found),
         Model::OpenaiResponses(found) => endpoint("openai-responses", found),
         Model::Anthropic(found) => endpoint("anthropic", found),
-    };
-    format!("{which} answers; tools work in {}\n{NEW_RUN}", profile.directory.display())
+    }
 }
 
 /// Lists the tools of a flow, and the rules of its run; if it has no catalogue, what its activities are.
