@@ -92,6 +92,7 @@ impl Partial {
 mod tests {
     use super::*;
 
+    /// Case LIM-02.
     #[test]
     fn pieces_are_cut_on_characters_and_counted_in_characters() {
         let mut partial = Partial::default();

@@ -214,6 +214,7 @@ mod tests {
         assert!(text.contains(&format!("cut: {} bytes in all", 20_000 * line.len())));
     }
 
+    /// Case LIM-02.
     #[test]
     fn every_cut_is_between_characters() {
         for shift in 0..8 {

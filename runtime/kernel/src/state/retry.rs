@@ -87,4 +87,23 @@ mod tests {
         assert_eq!(wait_until(&flat, &plain, 3, Millis(7), 5), Some(Millis(8)), "never zero");
         assert!(attempts_left(&flat, 3) && !attempts_left(&flat, 4));
     }
+
+    /// Case RTY-05: however many attempts there were, a wait is never zero, never negative, and never beyond its cap.
+    #[test]
+    fn waits_are_sound_after_a_hundred_attempts() {
+        for (wait_ms_max, cap) in [(None, 1), (Some(1_000), 1_000), (Some(u64::MAX), u64::MAX)] {
+            let (on, hint) = (Vec::new(), None);
+            let rule = RetryRule { on, attempts_max: u32::MAX, wait_ms: 1, wait_ms_max, hint };
+            let mut before = 0;
+            for used in (1..=100).chain([u32::MAX]) {
+                for random in [0, u64::MAX / 3, u64::MAX] {
+                    let due = wait_until(&rule, &Failure::default(), used, Millis(0), random).unwrap();
+                    let wait = u64::try_from(due.0).unwrap();
+                    assert!((1..=cap).contains(&wait), "{wait} ms after {used} attempts, at most {cap}");
+                    assert!(wait >= before / 4, "{wait} ms after {used} attempts, {before} ms before");
+                    before = before.max(wait.min(1_000));
+                }
+            }
+        }
+    }
 }

@@ -64,6 +64,7 @@ fn call(index: Option<u64>, id: &str, name: &str, args: &str) -> Json {
 
 const TWO: [&str; 2] = ["a read {\"path\":\"x\"}", "b list {\"path\":\"y\"}"];
 
+/// Case MOD-09.
 #[test]
 fn calls_with_indexes_come_out_whole_however_they_are_cut() {
     let cases: Vec<(&str, Vec<Json>)> = vec![
@@ -101,6 +102,7 @@ fn calls_with_indexes_come_out_whole_however_they_are_cut() {
     }
 }
 
+/// Case MOD-09.
 #[test]
 fn calls_with_odd_ids_and_names_come_out_whole() {
     let cases: Vec<(&str, Vec<Json>)> = vec![
@@ -156,6 +158,7 @@ fn calls_with_odd_ids_and_names_come_out_whole() {
     }
 }
 
+/// Case MOD-09.
 #[test]
 fn calls_without_ids_get_some() {
     let without = |index| vec![call(index, "", "read", "{\"n\":1}"), call(index, "", "read", "{\"n\":2}")];
