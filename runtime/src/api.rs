@@ -220,6 +220,15 @@ impl<'a> Api<'a> {
         self.engine().machine(hash)
     }
 
+    /// Returns bytes by their hash, to whoever may look at runs or works for them; to whom may know of some flows only, those of their runs.
+    pub(crate) async fn blob(self, hash: &str) -> Result<Vec<u8>, ApiError> {
+        let works = self.caller.demand(Need::Scope(Scope::Work));
+        self.caller.demand(Need::Scope(Scope::Read)).or(works)?;
+        let sees = |flow: &str| self.caller.sees(flow);
+        let limited = self.caller.flows().is_some();
+        self.engine().blob(hash, limited.then_some(&sees)).await
+    }
+
     /// Returns how long ended runs are kept, as far as the caller may know of their flows.
     pub(crate) fn retention(self) -> Result<Retention, ApiError> {
         let mut retention = self.engine().retention()?;

@@ -358,6 +358,17 @@ impl Client {
         patience: Duration,
     ) -> Called<T> {
         let body = body.map(serde_json::to_vec).transpose().map_err(|error| self.garbled(error))?;
+        let bytes = self.call_raw(method, path, body, patience).await?;
+        serde_json::from_slice(&bytes).map_err(|error| self.garbled(error))
+    }
+
+    async fn call_raw(
+        &self,
+        method: Method,
+        path: String,
+        body: Option<Vec<u8>>,
+        patience: Duration,
+    ) -> Called<Vec<u8>> {
         let request = self.request(method, &path, body)?;
         let answer = async {
             let response = connect::send(&self.address, request).await?;
@@ -368,7 +379,7 @@ impl Client {
         if !status.is_success() {
             return Err(self.refusal(status, &bytes));
         }
-        serde_json::from_slice(&bytes).map_err(|error| self.garbled(error))
+        Ok(bytes.into())
     }
 
     fn request(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Called<connect::Request> {

@@ -5,6 +5,7 @@
 
 mod adoption;
 mod audit;
+mod blobs;
 mod clock;
 mod committer;
 mod context;
@@ -19,6 +20,7 @@ mod flows;
 mod forks;
 mod frames;
 mod history;
+mod hydrated;
 mod keyring;
 mod live;
 mod message;
@@ -46,6 +48,7 @@ mod way;
 mod workers;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -64,6 +67,7 @@ use core::Core;
 use desk::Desks;
 use dispatch::Dispatch;
 use flows::Flows;
+use hydrated::{Budget, Gauge};
 use keyring::Keyring;
 use message::Message;
 use quarantine::Quarantine;
@@ -137,6 +141,7 @@ impl Engine {
             lease_ms: options.lease_ms,
             random,
             store,
+            hydrated: Arc::new(Gauge::default()),
             purge: Notify::new(),
             retention: Notify::new(),
         });
@@ -144,9 +149,12 @@ impl Engine {
             (0..shards).map(|_| mpsc::channel(limits::SHARD_MESSAGES)).unzip();
         let core = Arc::new(Core::new(Arc::clone(&ctx), Shards::new(senders), &opening.sessions, owed));
         let mut tasks = JoinSet::new();
-        let live_max = options.live_runs_max.div_ceil(shards);
+        let budget = Budget {
+            runs: options.live_runs_max.div_ceil(shards),
+            bytes: options.memory_budget.div_ceil(shards),
+        };
         for ((number, messages), desk) in receivers.into_iter().enumerate().zip(desks) {
-            tasks.spawn(Shard::new(Arc::clone(&ctx), (number, shards), live_max, desk, messages).run());
+            tasks.spawn(Shard::new(Arc::clone(&ctx), (number, shards), budget, desk, messages).run());
         }
         tasks.spawn(Arc::clone(&core).carry(letters));
         tasks.spawn(Arc::clone(&core).watch_deadlines());
@@ -230,6 +238,10 @@ impl Engine {
         status["recovering"] = json!(*self.core.recovering.borrow());
         status["failed"] = json!(failed);
         status["quarantined"] = json!(ctx.quarantine.runs());
+        let hydrated = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        status["hydrated"] = json!({
+            "runs": hydrated(&ctx.hydrated.runs), "bytes": hydrated(&ctx.hydrated.bytes), "read": hydrated(&ctx.hydrated.read),
+        });
         status["epoch"] = json!(ctx.epoch);
         status["shards"] = json!(self.core.shards.all().len());
         status

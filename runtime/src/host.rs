@@ -40,6 +40,8 @@ pub struct Options {
     pub profile: Option<Profile>,
     /// Where a line about each request goes, if this process hosts.
     pub access_log: Option<AccessLog>,
+    /// About how many bytes the states of runs may have in memory, if this process hosts; none: [`crate::limits::MEMORY_BUDGET_BYTES`].
+    pub memory_budget: Option<usize>,
 }
 
 /// Why a data directory cannot be used.

@@ -5,6 +5,7 @@
 //! guard. Start at [`Server`].
 
 mod access_log;
+mod blobs;
 mod body;
 mod fault;
 mod flows;
@@ -125,6 +126,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/retention", get(whole::retention).put(whole::put_retention))
         .route("/v1/import", post(whole::import))
         .route("/v1/backup", post(whole::backup))
+        .route("/v1/blobs/{hash}", get(blobs::get).put(blobs::put))
         .route("/v1/workers/register", post(workers::register))
         .route("/v1/workers/poll", post(workers::poll))
         .route("/v1/workers/report", post(workers::report))

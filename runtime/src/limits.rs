@@ -10,8 +10,17 @@ pub const SLEEP_MS_MAX: u64 = 10_000;
 /// Milliseconds that workers of the last process have for coming back: a few of their reconnect attempts.
 pub const ADOPT_WITHIN_MS: u64 = 5_000;
 
-/// Runs in memory, over all shards: at some 100 KiB each this is about 1 GiB.
+/// Runs in memory, over all shards: finding idle ones looks at all of them.
 pub const LIVE_RUNS_MAX: usize = 10_000;
+
+/// Bytes of the states of runs in memory, over all shards, if nothing else is said: a part of what a small machine has.
+pub const MEMORY_BUDGET_BYTES: usize = 512 << 20;
+
+/// MiB of memory that may be asked for: less does not hold the runs at work.
+pub const MEMORY_BUDGET_MIB_MIN: u64 = 16;
+
+/// Bytes that a run in memory has beside its state: what was told of it, its place in maps.
+pub const LIVE_BYTES: usize = 2_048;
 
 /// Bytes of a request of a driver or client: flows, inputs and messages are small; bigger values belong in files.
 pub const REQUEST_BYTES_MAX: usize = 1024 * 1024;
@@ -326,3 +335,15 @@ pub const RETENTION_FLOWS_MAX: usize = 1_000;
 
 /// Deleted runs of which something is left that one weighing shows.
 pub const DELETED_SHOWN_MAX: usize = 1_000;
+
+/// Milliseconds between two looks for blobs that nobody names: they have stayed for an hour by then.
+pub const PURGE_EVERY_MS: u64 = 600_000;
+
+/// Milliseconds after which it is tried again to take away what deleted runs left.
+pub const PURGE_RETRY_MS: u64 = 10_000;
+
+/// Runs that are looked at to find one of which a caller may know, and so of the blobs that it holds.
+pub const BLOB_USERS_MAX: usize = 1_000;
+
+/// Bytes of a blob that is kept on request.
+pub const BLOB_BYTES_MAX: usize = outlast_store::limits::BLOB_BYTES_MAX;

@@ -89,6 +89,8 @@ pub(crate) enum Command {
     Export(carry::ExportArguments),
     /// Keep a run that `export` wrote, here or elsewhere; the same file again changes nothing
     Import(carry::ImportArguments),
+    /// Fetch what a text of a run names as blob:HASH, such as the whole output of a tool
+    Blob(carry::BlobArguments),
     /// Copy the whole store into a new directory, also while it is in use
     Backup(carry::BackupArguments),
     /// Delete runs that have ended, with their histories
@@ -193,6 +195,8 @@ mod tests {
         ("export r-1 --out r-1.jsonl", true),
         ("import", false),
         ("import r-1.jsonl --json", true),
+        ("blob 00ff --out x.bin", true),
+        ("blob", false),
         ("backup /b", true),
         ("delete r-1 r-2 --json", true),
         ("delete", false),

@@ -70,6 +70,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Migrate(arguments) => migrate::migrate(context, &arguments).await,
         Command::Export(arguments) => carry::export(context, &arguments).await,
         Command::Import(arguments) => carry::import(context, &arguments).await,
+        Command::Blob(arguments) => carry::blob(context, &arguments).await,
         Command::Backup(arguments) => carry::backup(context, &arguments).await,
         Command::Delete(arguments) => keep::delete(context, &arguments).await,
         Command::Retention(arguments) => keep::retention(context, &arguments).await,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use outlast_protocol::profile::Profile;
 use outlast_runtime::host::{Options, Session};
+use outlast_runtime::limits::MEMORY_BUDGET_MIB_MIN;
 
 use crate::environment::data_directory;
 use crate::failure::{Exit, Failure};
@@ -40,12 +41,45 @@ pub(crate) fn options(
             Some(std::env::current_exe().map_err(cannot)?)
         }
     };
-    Ok(Options { directory: data_directory(data)?, program, profile, access_log: None })
+    let memory_budget = memory_budget(std::env::var(MEMORY).ok().as_deref())?;
+    Ok(Options { directory: data_directory(data)?, program, profile, access_log: None, memory_budget })
+}
+
+/// The variable that says how many MiB the states of runs may have in memory.
+const MEMORY: &str = "OUTLAST_MEMORY_MIB";
+
+fn memory_budget(mib: Option<&str>) -> Result<Option<usize>, Failure> {
+    let Some(mib) = mib else { return Ok(None) };
+    let bytes = mib
+        .parse::<u64>()
+        .ok()
+        .filter(|mib| *mib >= MEMORY_BUDGET_MIB_MIN)
+        .and_then(|mib| mib.checked_mul(1 << 20));
+    match bytes.and_then(|bytes| usize::try_from(bytes).ok()) {
+        Some(bytes) => Ok(Some(bytes)),
+        None => Err(Failure::usage(format!(
+            "{MEMORY}: a number of MiB from {MEMORY_BUDGET_MIB_MIN} on is expected, not {mib:?}"
+        ))),
+    }
 }
 
 /// Leaves the data directory. Tasks that still hold the session are those that the exit ends.
 pub(crate) async fn close(session: Arc<Session>) {
     if let Some(session) = Arc::into_inner(session) {
         session.close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_a_number_of_mebibytes_that_is_enough() {
+        assert_eq!(memory_budget(None).ok(), Some(None));
+        assert_eq!(memory_budget(Some("64")).ok(), Some(Some(64 << 20)));
+        for wrong in ["", "8", "64MiB", "-1", "99999999999999999999"] {
+            assert!(memory_budget(Some(wrong)).is_err(), "{wrong:?}");
+        }
     }
 }

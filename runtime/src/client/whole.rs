@@ -9,7 +9,7 @@ use outlast_protocol::requests::{Compatibility, Fork, List, Migrate, Retention};
 use outlast_protocol::run::RunView;
 use serde_json::json;
 
-use super::{Called, Client, Started, path, query};
+use super::{Called, Client, Started, encode, path, query};
 use crate::limits::{ANSWER_MS_MAX, WHOLE_MS_MAX};
 
 impl Client {
@@ -80,6 +80,24 @@ impl Client {
     pub async fn delete(&self, run: &str) -> Called<Json> {
         let patience = Duration::from_millis(ANSWER_MS_MAX);
         self.call::<(), _>(Method::DELETE, path(run, "")?, None, patience).await
+    }
+
+    /// Keeps bytes under their hash, which is returned, until an event names them, for an hour at most.
+    ///
+    /// # Errors
+    /// [`outlast_protocol::Code::TooLarge`], [`outlast_protocol::Code::DiskFull`].
+    pub async fn put_blob(&self, bytes: Vec<u8>) -> Called<String> {
+        let hash = blake3::hash(&bytes).to_hex().to_string();
+        self.call_raw(Method::PUT, format!("/v1/blobs/{hash}"), Some(bytes), whole()).await?;
+        Ok(hash)
+    }
+
+    /// Returns bytes by their hash.
+    ///
+    /// # Errors
+    /// [`outlast_protocol::Code::NotFound`].
+    pub async fn blob(&self, hash: &str) -> Called<Vec<u8>> {
+        self.call_raw(Method::GET, format!("/v1/blobs/{}", encode(hash)), None, whole()).await
     }
 
     /// Returns how long ended runs are kept.

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use outlast_kernel::ids::{Millis, RunId, Seq};
 use outlast_store::breakage::{Breakage, breaks};
-use outlast_store::{Batch, Delete, Head, Purge, Put, RunWrite, Store, StoreError, Table};
+use outlast_store::{Batch, BlobPut, Delete, Head, Purge, Put, RunWrite, Store, StoreError, Table};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::limits;
@@ -31,12 +31,21 @@ pub(crate) enum Work {
         /// Whom to tell.
         done: oneshot::Sender<Result<(), Refused>>,
     },
+    /// Bytes by their hash.
+    Blob {
+        /// The bytes.
+        put: BlobPut,
+        /// Whom to tell.
+        done: oneshot::Sender<Result<(), Refused>>,
+    },
     /// The deletion of a run.
     Delete(Box<Deletion>),
     /// A portion of what deleted runs left is to be taken away.
     Purge {
         /// The run after which it goes on.
         after: Option<RunId>,
+        /// The moment that it is.
+        now: Millis,
         /// Whom to tell.
         done: oneshot::Sender<Result<Option<Purge>, Refused>>,
     },
@@ -150,13 +159,23 @@ impl Committer {
         result.await.unwrap_or_else(|_| Err(Refused::Failed("the committer is gone".into())))
     }
 
+    /// Makes bytes durable under their hash.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub(crate) async fn put_blob(&self, put: BlobPut) -> Result<(), Refused> {
+        let (done, result) = oneshot::channel();
+        self.queue(Work::Blob { put, done });
+        result.await.unwrap_or_else(|_| Err(Refused::Failed("the committer is gone".into())))
+    }
+
     /// Takes a portion of what deleted runs left away.
     ///
     /// # Errors
     /// [`Refused`].
-    pub(crate) async fn purge(&self, after: Option<RunId>) -> Result<Option<Purge>, Refused> {
+    pub(crate) async fn purge(&self, after: Option<RunId>, now: Millis) -> Result<Option<Purge>, Refused> {
         let (done, result) = oneshot::channel();
-        self.queue(Work::Purge { after, done });
+        self.queue(Work::Purge { after, now, done });
         result.await.unwrap_or_else(|_| Err(Refused::Failed("the committer is gone".into())))
     }
 
@@ -190,7 +209,7 @@ impl Queue {
         let mut ended = Vec::<RunId>::new();
         while let Some(work) = state.works.front() {
             match (work, batch.first()) {
-                (Work::Step(step), None | Some(Work::Step(_) | Work::Puts { .. })) => {
+                (Work::Step(step), None | Some(Work::Step(_) | Work::Puts { .. } | Work::Blob { .. })) => {
                     // Steps of one run are merged into one write, whose snapshot must be that of its last event.
                     let fits = bytes < limits::BATCH_BYTES && events < limits::BATCH_EVENTS;
                     if !fits || ended.contains(&step.write.run) {
@@ -201,11 +220,24 @@ impl Queue {
                         ended.push(step.write.run.clone());
                     }
                 }
-                (Work::Puts { .. }, None | Some(Work::Step(_) | Work::Puts { .. })) => {}
+                (Work::Puts { .. }, None | Some(Work::Step(_) | Work::Puts { .. } | Work::Blob { .. })) => {}
+                (
+                    Work::Blob { put, .. },
+                    None | Some(Work::Step(_) | Work::Puts { .. } | Work::Blob { .. }),
+                ) if bytes < limits::BATCH_BYTES => {
+                    bytes += put.bytes.len();
+                }
                 (Work::Delete(_), None | Some(Work::Delete(_))) if batch.len() < limits::BATCH_DELETES => {}
                 (Work::Purge { .. }, None) => {}
                 // Deletions and purges are not mixed with anything else.
-                (Work::Step(_) | Work::Puts { .. } | Work::Delete(_) | Work::Purge { .. }, _) => break,
+                (
+                    Work::Step(_)
+                    | Work::Puts { .. }
+                    | Work::Blob { .. }
+                    | Work::Delete(_)
+                    | Work::Purge { .. },
+                    _,
+                ) => break,
             }
             batch.extend(state.works.pop_front());
         }
@@ -225,7 +257,7 @@ impl Work {
                 let Deletion { ticket, done, .. } = *deletion;
                 let _ = done.send(Done { tickets: vec![ticket], result });
             }
-            Work::Puts { done, .. } => {
+            Work::Puts { done, .. } | Work::Blob { done, .. } => {
                 let _ = done.send(result);
             }
             Work::Purge { done, .. } => {
@@ -239,7 +271,7 @@ impl Work {
         match self {
             Work::Step(step) => Some((&step.done, step.ticket)),
             Work::Delete(deletion) => Some((&deletion.done, deletion.ticket)),
-            Work::Puts { .. } | Work::Purge { .. } => None,
+            Work::Puts { .. } | Work::Blob { .. } | Work::Purge { .. } => None,
         }
     }
 }
@@ -255,7 +287,7 @@ impl Thread {
     fn run(mut self) {
         while let Some(mut batch) = self.queue.next() {
             let committed = match batch.pop() {
-                Some(Work::Purge { after, done }) => self.purge(after.as_ref(), done),
+                Some(Work::Purge { after, now, done }) => self.purge(after.as_ref(), now, done),
                 last => {
                     batch.extend(last);
                     self.commit(batch)
@@ -334,9 +366,10 @@ impl Thread {
     fn purge(
         &self,
         after: Option<&RunId>,
+        now: Millis,
         done: oneshot::Sender<Result<Option<Purge>, Refused>>,
     ) -> Result<(), String> {
-        let (result, fatal) = match self.store.purge(after) {
+        let (result, fatal) = match self.store.purge(after, now) {
             Ok(purge) => (Ok(purge), Ok(())),
             Err(full @ StoreError::Full { .. }) => (Err(Refused::Full(full.to_string())), Ok(())),
             Err(error @ StoreError::Disk { .. }) => {
@@ -380,6 +413,7 @@ fn batch_of(works: &[Work]) -> Batch {
     for work in works {
         match work {
             Work::Puts { puts, .. } => batch.puts.extend(puts.iter().cloned()),
+            Work::Blob { put, .. } => batch.blobs.push(put.clone()),
             Work::Delete(deletion) => {
                 batch.puts.extend(deletion.puts.iter().cloned());
                 batch.deletes.push(deletion.delete.clone());

@@ -12,6 +12,7 @@ use super::committer::Committer;
 use super::dispatch::Dispatch;
 use super::errors;
 use super::flows::Flows;
+use super::hydrated::Gauge;
 use super::keyring::Keyring;
 use super::message::Message;
 use super::quarantine::Quarantine;
@@ -36,6 +37,8 @@ pub(crate) struct Context {
     pub(crate) opened_at: Millis,
     pub(crate) lease_ms: u64,
     pub(crate) random: Arc<Random>,
+    /// What is in memory.
+    pub(crate) hydrated: Arc<Gauge>,
     /// Something was deleted, of which the rest can be taken away.
     pub(crate) purge: Notify,
     /// How long ended runs are kept has changed.

@@ -33,11 +33,16 @@ impl Core {
         loop {
             if let Err(why) = self.purge_all().await {
                 tracing::warn!(why, "what deleted runs left cannot be taken away now; trying again");
-                let again = self.ctx.clock.now().plus(limits::STORE_RETRY_MS);
+                let again = self.ctx.clock.now().plus(limits::PURGE_RETRY_MS);
                 self.ctx.clock.sleep_until(again).await;
                 continue;
             }
-            self.ctx.purge.notified().await;
+            // Blobs that nobody names are taken away an hour later.
+            let next = self.ctx.clock.now().plus(limits::PURGE_EVERY_MS);
+            tokio::select! {
+                () = self.ctx.purge.notified() => {}
+                () = self.ctx.clock.sleep_until(next) => {}
+            }
         }
     }
 
@@ -45,7 +50,8 @@ impl Core {
     async fn purge_all(&self) -> Result<(), String> {
         let (mut after, mut found, mut taken) = (None, false, false);
         loop {
-            match self.ctx.committer.purge(after.take()).await.map_err(|refused| refused.to_string())? {
+            let now = self.ctx.clock.now();
+            match self.ctx.committer.purge(after.take(), now).await.map_err(|refused| refused.to_string())? {
                 Some(portion) => (after, found, taken) = (portion.after, true, true),
                 None if found => found = false,
                 None => break,

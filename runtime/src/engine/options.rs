@@ -26,6 +26,8 @@ pub struct Options {
     pub desk: Option<PathBuf>,
     /// How many runs are kept in memory, at most; idle ones beyond it are dropped and read again when needed.
     pub live_runs_max: usize,
+    /// About how many bytes the states of runs in memory may have; beyond it idle ones are dropped, too.
+    pub memory_budget: usize,
 }
 
 impl Default for Options {
@@ -39,6 +41,7 @@ impl Default for Options {
             accept_clock: false,
             desk: None,
             live_runs_max: limits::LIVE_RUNS_MAX,
+            memory_budget: limits::MEMORY_BUDGET_BYTES,
         }
     }
 }

@@ -26,7 +26,7 @@ use super::committer::Done;
 use super::context::Context;
 use super::desk::Desk;
 use super::dispatch::WorkId;
-use super::live::Live;
+use super::hydrated::{Budget, Hydrated};
 use super::message::{Consequence, Message};
 use super::outbox::Outbox;
 use super::timers::Timers;
@@ -41,9 +41,8 @@ pub(crate) struct Shard {
     ctx: Arc<Context>,
     number: usize,
     shards: usize,
-    live_max: usize,
     desk: Desk,
-    live: HashMap<RunId, Live>,
+    live: Hydrated,
     /// Runs that the kernel cannot go on with, and why.
     broken: HashMap<RunId, String>,
     outbox: Outbox,
@@ -76,19 +75,18 @@ impl Shard {
     pub(crate) fn new(
         ctx: Arc<Context>,
         (number, shards): (usize, usize),
-        live_max: usize,
+        budget: Budget,
         desk: Desk,
         messages: mpsc::Receiver<Message>,
     ) -> Shard {
         let (sender, done) = mpsc::unbounded_channel();
         Shard {
             outbox: Outbox::new(ctx.committer.clone(), sender),
+            live: Hydrated::new(budget, Arc::clone(&ctx.hydrated)),
             ctx,
             number,
             shards,
-            live_max,
             desk,
-            live: HashMap::new(),
             broken: HashMap::new(),
             watchers: Watchers::default(),
             timers: Timers::new(),
@@ -112,7 +110,7 @@ impl Shard {
         let mut open = true;
         while open || self.outbox.len() > 0 {
             let sleep = self.ctx.clock.sleep_until(self.timers.next());
-            let room = self.outbox.len() < limits::WITHHELD_STEPS;
+            let room = !self.is_pressed();
             tokio::select! {
                 Some(done) = self.done.recv() => self.released(done),
                 message = self.messages.recv(), if open && room => match message {
@@ -129,6 +127,12 @@ impl Shard {
         }
     }
 
+    /// Tells whether steps must become durable before anything more is taken: too many are on their way, or they hold too many runs in memory.
+    fn is_pressed(&self) -> bool {
+        let withheld = self.outbox.len();
+        withheld >= limits::WITHHELD_STEPS || (withheld > 0 && self.live.is_over())
+    }
+
     /// Takes a message and what came right behind it. Tells whether to go on.
     fn take_burst(&mut self, first: Message) -> bool {
         let mut next = Some(first);
@@ -140,6 +144,9 @@ impl Shard {
             }
             self.take(message);
             self.do_todo();
+            if self.is_pressed() {
+                break;
+            }
             next = self.messages.try_recv().ok();
         }
         if let Some(message) = next {
@@ -211,6 +218,9 @@ impl Shard {
             return self.timers.retry_at(now.plus(limits::STORE_RETRY_MS));
         }
         for _ in 0..limits::BURST {
+            if self.is_pressed() {
+                break;
+            }
             let Some(run) = self.timers.pop(now) else { break };
             match self.full_until {
                 Some(until) if until > now => self.timers.note(until, &run),

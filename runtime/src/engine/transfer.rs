@@ -1,6 +1,7 @@
 //! Runs as records that can be carried to another store, and back.
 //!
-//! One record a line: `run`, then `machine`, `source` and `profile` before the event that needs them, one `event` for each, and `end`.
+//! One record a line: `run`, then `machine`, `source`, `profile` and `blob` before the event that needs or names them, one `event` for each,
+//! and `end`.
 //! Leaves files to the caller. Invariant: what is brought is folded before it is kept, so nothing enters the store that its machine
 //! does not explain; the records of a run that was brought are the records that it was brought with.
 
@@ -15,7 +16,7 @@ use outlast_protocol::requests::List;
 use outlast_protocol::run::RunView;
 use outlast_protocol::{ApiError, Code};
 use outlast_store::breakage::{Breakage, breaks};
-use outlast_store::{Origin, Put, Table};
+use outlast_store::{BlobId, BlobPut, Origin, Put, Table, named};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -57,6 +58,8 @@ pub(crate) struct BringRun {
     pub(crate) origin: Option<Origin>,
     /// Its machines, their texts, and its environments.
     pub(crate) puts: Vec<Put>,
+    /// What texts of its events name.
+    pub(crate) blobs: Vec<Vec<u8>>,
 }
 
 impl Engine {
@@ -81,9 +84,14 @@ impl Engine {
     pub async fn import(&self, records: Vec<Json>) -> Result<(RunView, bool), ApiError> {
         let now = self.core.ctx.clock.now();
         let read = tokio::task::spawn_blocking(move || bring(records, now)).await;
-        let brought = read.unwrap_or_else(|e| {
+        let mut brought = read.unwrap_or_else(|e| {
             Err(ApiError::new(Code::Internal, format!("the records could not be read: {e}")))
         })?;
+        // Before the events that name them.
+        for bytes in std::mem::take(&mut brought.blobs) {
+            let kept = self.core.ctx.committer.put_blob(BlobPut { bytes, at: now }).await;
+            kept.map_err(|refused| errors::refused(&refused))?;
+        }
         let run = brought.run.clone();
         self.core.ask(&run, |reply| Message::Bring(Box::new(brought), reply)).await
     }
@@ -112,6 +120,12 @@ fn page(ctx: &Context, run: &RunId, cursor: Option<&str>) -> Result<List<Json>, 
         for event in page.into_iter().take_while(|event| event.n <= until) {
             after = event.n;
             items.extend(needed(ctx, run, &event.kind)?);
+            for id in named(std::slice::from_ref(&event)) {
+                if let Some(blob) = ctx.store.blob(&id).map_err(told)? {
+                    bytes += blob.len();
+                    items.push(blob_record(run, id, blob));
+                }
+            }
             bytes += super::draft::event_weight(&event);
             let parent =
                 if event.n == Seq(1) { json!(run) } else { json!(format!("{run}/{}", event.n.0 - 1)) };
@@ -202,6 +216,28 @@ fn needed(ctx: &Context, run: &RunId, kind: &EventKind) -> Result<Vec<Json>, Api
     Ok(records)
 }
 
+/// Returns the record of a blob: as text if it is text, else as hexadecimal digits.
+fn blob_record(run: &RunId, id: BlobId, bytes: Vec<u8>) -> Json {
+    let id = id.to_string();
+    match String::from_utf8(bytes) {
+        Ok(text) => json!({ "record": "blob", "id": id, "parent": run, "text": text }),
+        Err(error) => {
+            let hex: String = error.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+            json!({ "record": "blob", "id": id, "parent": run, "hex": hex })
+        }
+    }
+}
+
+/// Reads what [`blob_record`] wrote.
+fn blob_bytes(record: &Json) -> Option<Vec<u8>> {
+    if let Some(text) = record["text"].as_str() {
+        return Some(text.as_bytes().to_vec());
+    }
+    let hex = record["hex"].as_str().filter(|hex| hex.len() % 2 == 0 && hex.is_ascii())?;
+    let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).ok();
+    (0..hex.len()).step_by(2).map(byte).collect()
+}
+
 fn read_json(bytes: &[u8]) -> Option<Json> {
     serde_json::from_slice(bytes).ok()
 }
@@ -211,6 +247,7 @@ fn read_json(bytes: &[u8]) -> Option<Json> {
 struct Kept {
     machines: BTreeMap<String, Arc<Machine>>,
     puts: Vec<Put>,
+    blobs: Vec<Vec<u8>>,
     known: BTreeSet<(Table, String)>,
 }
 
@@ -239,8 +276,9 @@ fn bring(records: Vec<Json>, now: Millis) -> Result<BringRun, ApiError> {
             Some("event") => events.push(part::<Event>(line, record["event"].take())?),
             Some("end") => ended = Some(record["seal"] == json!(seal.text())),
             Some("machine" | "source" | "profile") => kept.take(line, record)?,
+            Some("blob") => kept.take_blob(line, &record)?,
             Some(_) | None => {
-                let kinds = "`machine`, `source`, `profile`, `event` or `end`";
+                let kinds = "`machine`, `source`, `profile`, `blob`, `event` or `end`";
                 return Err(invalid(format!("line {line}: a record of {kinds} is expected")));
             }
         }
@@ -264,6 +302,13 @@ fn part<T: DeserializeOwned>(line: usize, record: Json) -> Result<T, ApiError> {
 }
 
 impl Kept {
+    fn take_blob(&mut self, line: usize, record: &Json) -> Result<(), ApiError> {
+        let bytes = blob_bytes(record).filter(|bytes| record["id"] == json!(BlobId::of(bytes).to_string()));
+        let wrong = || format!("line {line}: the bytes of the blob do not have its hash: they were changed");
+        self.blobs.push(bytes.ok_or_else(|| ApiError::new(Code::Invalid, wrong()))?);
+        Ok(())
+    }
+
     fn take(&mut self, line: usize, mut record: Json) -> Result<(), ApiError> {
         let invalid = |detail: String| ApiError::new(Code::Invalid, format!("line {line}: {detail}"));
         let id = record["id"].as_str().unwrap_or_default().to_owned();
@@ -347,5 +392,5 @@ fn whole(header: Header, kept: Kept, mut events: Vec<Event>, now: Millis) -> Res
     let started_at = first_own.map_or(newest, |event| event.time);
     let facts = Facts { flow, machine: fold.state.machine().hash().0, started_at, parent: came };
     let origin = parent.map(|parent| Origin::Copy { lineage, parent });
-    Ok(BringRun { run, fold, events, facts, origin, puts: kept.puts })
+    Ok(BringRun { run, fold, events, facts, origin, puts: kept.puts, blobs: kept.blobs })
 }

@@ -70,18 +70,18 @@ impl Engine {
 }
 
 fn shown(run: &RunId, usage: Usage, (events, shared): (u64, u64)) -> Json {
-    let Usage { history_bytes, snapshot_bytes, index_bytes } = usage;
+    let Usage { history_bytes, blob_bytes, snapshot_bytes, index_bytes } = usage;
     json!({
-        "run": run, "bytes": history_bytes + snapshot_bytes + index_bytes, "history_bytes": history_bytes,
+        "run": run, "bytes": history_bytes + blob_bytes + snapshot_bytes + index_bytes, "history_bytes": history_bytes, "blob_bytes": blob_bytes,
         "snapshot_bytes": snapshot_bytes, "index_bytes": index_bytes, "events": events, "shared_events": shared,
     })
 }
 
 /// Shows what a deleted run still has, because forks share it or because it is being taken away.
 fn deleted(run: &RunId, usage: Usage) -> Json {
-    let Usage { history_bytes, snapshot_bytes, index_bytes } = usage;
+    let Usage { history_bytes, blob_bytes, snapshot_bytes, index_bytes } = usage;
     json!({
-        "run": run, "deleted": true, "bytes": history_bytes + snapshot_bytes + index_bytes,
-        "history_bytes": history_bytes, "snapshot_bytes": snapshot_bytes, "index_bytes": index_bytes,
+        "run": run, "deleted": true, "bytes": history_bytes + blob_bytes + snapshot_bytes + index_bytes,
+        "history_bytes": history_bytes, "blob_bytes": blob_bytes, "snapshot_bytes": snapshot_bytes, "index_bytes": index_bytes,
     })
 }

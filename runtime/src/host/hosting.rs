@@ -29,7 +29,7 @@ impl Hosting {
     pub(super) async fn open(options: &Options) -> Result<Hosting, OpenError> {
         let (store, opened) = open_store(&options.directory).await?;
         let store = Arc::new(store);
-        let engine = Engine::open(Arc::<FjallStore>::clone(&store), options_of(&options.directory)).await?;
+        let engine = Engine::open(Arc::<FjallStore>::clone(&store), options_of(options)).await?;
         let profile = match &options.profile {
             None => None,
             Some(profile) => {
@@ -78,8 +78,10 @@ impl Hosting {
     }
 }
 
-fn options_of(directory: &Path) -> engine::Options {
-    engine::Options { desk: Some(directory.join("scratch").join("desk")), ..engine::Options::default() }
+fn options_of(options: &Options) -> engine::Options {
+    let desk = Some(options.directory.join("scratch").join("desk"));
+    let usual = engine::Options::default();
+    engine::Options { desk, memory_budget: options.memory_budget.unwrap_or(usual.memory_budget), ..usual }
 }
 
 async fn open_store(directory: &Path) -> Result<(FjallStore, Opened), OpenError> {

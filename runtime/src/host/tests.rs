@@ -9,8 +9,13 @@ use super::*;
 use crate::http::Admission;
 
 async fn session(directory: &Path) -> Session {
-    let options =
-        Options { directory: directory.to_path_buf(), program: None, profile: None, access_log: None };
+    let options = Options {
+        directory: directory.to_path_buf(),
+        program: None,
+        profile: None,
+        access_log: None,
+        memory_budget: None,
+    };
     Session::open(options).await.unwrap()
 }
 

@@ -70,6 +70,11 @@ pub(super) async fn bytes(request: Request) -> Result<Bytes, Fault> {
     collect(request, REQUEST_BYTES_MAX).await
 }
 
+/// Reads a body of any kind of at most `bytes_max`.
+pub(super) async fn raw(request: Request, bytes_max: usize) -> Result<Bytes, Fault> {
+    collect(request, bytes_max).await
+}
+
 async fn collect(request: Request, bytes_max: usize) -> Result<Bytes, Fault> {
     let too_large =
         || Err(ApiError::new(Code::TooLarge, format!("the body is over {bytes_max} bytes")).into());

@@ -71,6 +71,9 @@ const ROUTES: &[(&str, &str, Need)] = &[
     ("POST", "/v1/tokens", ADMIN),
     ("GET", "/v1/tokens", ADMIN),
     ("DELETE", "/v1/tokens/{name}", ADMIN),
+    // Who may look at runs, or works for them.
+    ("GET", "/v1/blobs/{hash}", Need::Each),
+    ("PUT", "/v1/blobs/{hash}", WORK),
     ("POST", "/v1/workers/register", WORK),
     ("POST", "/v1/workers/poll", WORK),
     ("POST", "/v1/workers/report", WORK),

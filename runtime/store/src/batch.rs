@@ -5,6 +5,8 @@ use outlast_kernel::event::{Event, EventKind};
 use outlast_kernel::ids::{Millis, RunId, Seq};
 use serde::{Deserialize, Serialize};
 
+use crate::BlobPut;
+
 /// Everything that one group commit makes durable, all or nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
@@ -12,6 +14,8 @@ pub struct Batch {
     pub runs: Vec<RunWrite>,
     /// Records beside histories.
     pub puts: Vec<Put>,
+    /// Bytes to keep by their hash until an event names them.
+    pub blobs: Vec<BlobPut>,
     /// Runs that are no more from this commit on; none of them is among `runs`.
     pub deletes: Vec<Delete>,
 }
@@ -26,7 +30,7 @@ impl Batch {
 
     /// Whether there is nothing to make durable.
     pub(crate) fn is_empty(&self) -> bool {
-        self.runs.is_empty() && self.puts.is_empty() && self.deletes.is_empty()
+        self.runs.is_empty() && self.puts.is_empty() && self.blobs.is_empty() && self.deletes.is_empty()
     }
 }
 

@@ -26,6 +26,10 @@ pub enum Breakage {
     PurgeWhatForksShare,
     /// It is forgotten what a deleted run had begun of its forks' operations.
     ForgetBegunOfDeleted,
+    /// A step does not say which blobs it holds or names.
+    ForgetBlobReference,
+    /// Blobs go an hour after they came, whoever names them.
+    SweepNamedBlobs,
     /// What deleted runs left is taken away by the process that deleted them only.
     SkipPurge,
     /// A backup lacks events that were acknowledged before it.

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use outlast_kernel::ids::{RunId, Seq};
 
+use crate::blobs::{self, BlobId};
 use crate::codec::record::{self, HeadRecord};
 use crate::keys::{self, Space};
 use crate::limits;
@@ -49,7 +50,32 @@ pub(crate) fn check(view: &impl View) -> Result<Report, StoreError> {
     })?;
     check_lists(view, &mut report)?;
     check_remains(view, &mut report)?;
+    check_blobs(view, &mut report)?;
     Ok(report)
+}
+
+/// Looks for blobs and references that no step explains.
+fn check_blobs(view: &impl View, report: &mut Report) -> Result<(), StoreError> {
+    view.scan(Space::Blob, &[keys::BLOBS], &[keys::BLOBS + 1], &mut |key, value| {
+        let Some(id) = keys::parse_blob(key) else {
+            report.find("a key of the blobs cannot be read".into());
+            return Ok(ControlFlow::Continue(()));
+        };
+        if BlobId::of(value) != id {
+            report.find(format!("blob {id}: its bytes have another hash"));
+        }
+        if blobs::users(view, &id, 1)?.is_empty() && !view.has(Space::Blob, &keys::waiting(&id))? {
+            report.find(format!("blob {id}: nobody names it, and it will not be taken away"));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    view.scan(Space::Blob, &[keys::REFERENCES], &[keys::REFERENCES + 1], &mut |key, _| {
+        let there = keys::parse_reference(key).map(|(_, step)| view.has(Space::Log, step)).transpose()?;
+        if there != Some(true) {
+            report.find("a reference to a blob is of a step that is not there".into());
+        }
+        Ok(ControlFlow::Continue(()))
+    })
 }
 
 /// Looks for remains of deleted runs that nothing needs and nothing will take away.
@@ -133,9 +159,19 @@ fn walk(view: &impl View, run: &RunId, begins: Head, events: &mut u64) -> Result
         if !step.follows(&head.chain) {
             return Err(damaged(format!("the chain breaks at event {}", step.first)));
         }
-        let found = step.events_after(Seq(0), usize::MAX);
-        *events += found.map_err(|e| e.at(format!("run {run}, the step from event {} on", step.first)))?.len()
-            as u64;
+        let place = || format!("run {run}, the step from event {} on", step.first);
+        let (mut found, filling) = step.events_after(Seq(0), usize::MAX).map_err(|e| e.at(place()))?;
+        *events += found.len() as u64;
+        blobs::fill(view, run, &mut found, filling)?;
+        for id in step.blobs().map_err(|e| e.at(place()))? {
+            let is_referred = view.has(Space::Blob, &keys::reference(&id, key))?;
+            if !is_referred || !view.has(Space::Blob, &keys::blob(&id))? {
+                return Err(damaged(format!(
+                    "event {} and on need blob {id}, which is not kept for them",
+                    step.first
+                )));
+            }
+        }
         head = Head { seq: step.last(), chain: step.chain };
         Ok(ControlFlow::Continue(()))
     })?;

@@ -5,6 +5,7 @@
 
 pub mod samples;
 
+mod blobs;
 mod deletions;
 mod forks;
 mod model;
@@ -23,7 +24,7 @@ pub trait Place {
 type Promise = (&'static str, fn(&dyn Place) -> Result<(), StoreError>);
 
 /// Every promise that concerns a store.
-const PROMISES: [Promise; 28] = [
+const PROMISES: [Promise; 31] = [
     ("reads back every kind of event", writes::every_kind),
     ("reads from any number, any count", writes::any_range),
     ("chains several steps of a run in one commit", writes::several_steps),
@@ -51,6 +52,9 @@ const PROMISES: [Promise; 28] = [
     ("lets forks read on when their parent is deleted", deletions::forks_read_on),
     ("remembers what a deleted run had begun", deletions::remembers_begun),
     ("keeps forks of deleted runs as a simple model does", deletions::random_trees),
+    ("keeps a large value once for all who hold it", blobs::once),
+    ("keeps bytes on request until somebody names them", blobs::kept_on_request),
+    ("has exactly the blobs that are needed, whatever happened", blobs::random_lives),
     ("behaves as a simple model over restarts", model::random_lives),
 ];
 

@@ -34,8 +34,8 @@ use crate::keys::Space;
 use crate::plan::{Plan, plan, plan_purge};
 use crate::view::{self, View, Visit};
 use crate::{
-    Batch, Filter, Head, Index, Page, Purge, Record, Remains, Report, Segment, Stats, Store, StoreError,
-    Summary, Table, Usage, check, limits, lineage, remains,
+    Batch, BlobId, Filter, Head, Index, Page, Purge, Record, Remains, Report, Segment, Stats, Store,
+    StoreError, Summary, Table, Usage, blobs, check, limits, lineage, remains,
 };
 
 pub use open::{Mark, OpenOptions, Opened};
@@ -166,8 +166,9 @@ impl View for Picture<'_> {
         Ok(value.map(|value| value.to_vec()))
     }
 
-    fn has(&self, space: Space, key: &[u8]) -> Result<bool, StoreError> {
-        self.snapshot.contains_key(self.spaces.of(space), key).map_err(|e| self.failed(&e))
+    fn size(&self, space: Space, key: &[u8]) -> Result<Option<u64>, StoreError> {
+        let size = self.snapshot.size_of(self.spaces.of(space), key).map_err(|e| self.failed(&e))?;
+        Ok(size.map(u64::from))
     }
 
     fn scan(&self, space: Space, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> Result<(), StoreError> {
@@ -195,10 +196,18 @@ impl Store for FjallStore {
         Ok(plan.heads)
     }
 
-    fn purge(&self, after: Option<&RunId>) -> Result<Option<Purge>, StoreError> {
+    fn blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, StoreError> {
+        blobs::get(&self.picture()?, id)
+    }
+
+    fn blob_users(&self, id: &BlobId, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        blobs::users(&self.picture()?, id, limit)
+    }
+
+    fn purge(&self, after: Option<&RunId>, now: Millis) -> Result<Option<Purge>, StoreError> {
         let mut committer = self.lock_committer();
         let picture = self.picture()?;
-        let planned = plan_purge(&picture, after, committer.commit_last + 1)?;
+        let planned = plan_purge(&picture, (after, now), committer.commit_last + 1)?;
         drop(picture);
         let Some((mut plan, purge)) = planned else { return Ok(None) };
         // As a batch that stops runs: it makes room.

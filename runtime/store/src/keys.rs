@@ -11,6 +11,9 @@
 //!       'x' run                        what is left of a deleted run
 //!       'p' run                        a deleted run of which something may be taken away
 //! blob  's' run                        the newest snapshot
+//!       'b' hash                       bytes by their hash
+//!       'r' hash run 0x00 last:u64     a step that holds or names a blob
+//!       'g' hash                       when a blob was brought, if not long ago
 //! meta  table key                      a record beside histories
 //!       0x00 "commit"                  the number of the last commit
 //! ```
@@ -20,6 +23,7 @@
 use outlast_kernel::ids::{Millis, RunId, Seq};
 
 use crate::Table;
+use crate::blobs::BlobId;
 
 /// The keyspaces; a change of this list is a change of the store's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -159,6 +163,57 @@ pub(crate) fn due_end(before: Millis) -> Vec<u8> {
 /// Returns the key of a snapshot.
 pub(crate) fn snapshot(run: &RunId) -> Vec<u8> {
     of_run(b's', run)
+}
+
+/// The first byte of blobs.
+pub(crate) const BLOBS: u8 = b'b';
+/// The first byte of references to blobs.
+pub(crate) const REFERENCES: u8 = b'r';
+/// The first byte of the times at which blobs were brought.
+pub(crate) const WAITING: u8 = b'g';
+
+/// Returns the key of a blob.
+pub(crate) fn blob(id: &BlobId) -> Vec<u8> {
+    of_blob(BLOBS, id)
+}
+
+/// Reads the key of a blob.
+pub(crate) fn parse_blob(key: &[u8]) -> Option<BlobId> {
+    parse_of_blob(key).filter(|(_, rest)| rest.is_empty()).map(|(id, _)| id)
+}
+
+/// Returns the key of a step's reference to a blob.
+pub(crate) fn reference(id: &BlobId, step: &[u8]) -> Vec<u8> {
+    let mut key = of_blob(REFERENCES, id);
+    key.extend(step);
+    key
+}
+
+/// Reads the key of a reference: the blob, and the key of the step.
+pub(crate) fn parse_reference(key: &[u8]) -> Option<(BlobId, &[u8])> {
+    parse_of_blob(key)
+}
+
+/// Returns the key of the time at which a blob was brought.
+pub(crate) fn waiting(id: &BlobId) -> Vec<u8> {
+    of_blob(WAITING, id)
+}
+
+/// Reads the key of the time at which a blob was brought.
+pub(crate) fn parse_waiting(key: &[u8]) -> Option<BlobId> {
+    parse_blob(key)
+}
+
+fn of_blob(list: u8, id: &BlobId) -> Vec<u8> {
+    let mut key = Vec::with_capacity(33);
+    key.push(list);
+    key.extend(id.0);
+    key
+}
+
+fn parse_of_blob(key: &[u8]) -> Option<(BlobId, &[u8])> {
+    let (hash, rest) = key.get(1..)?.split_first_chunk::<32>()?;
+    Some((BlobId(*hash), rest))
 }
 
 /// Returns the key of a record beside histories; an empty key gives the table's prefix.

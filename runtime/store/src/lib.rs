@@ -4,6 +4,7 @@
 //! it returns, or the store writes no more. Start at [`Store`].
 
 mod batch;
+mod blobs;
 pub mod breakage;
 mod check;
 mod codec;
@@ -21,6 +22,7 @@ mod store;
 mod view;
 
 pub use batch::{Batch, Delete, Head, Index, Origin, Put, RunWrite, Segment, Status, Summary, Table};
+pub use blobs::{BlobId, BlobPut, named};
 pub use check::Report;
 pub use disk::{FjallStore, Mark, OpenOptions, Opened};
 pub use error::StoreError;

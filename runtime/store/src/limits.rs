@@ -80,3 +80,15 @@ pub const RECLAIM_BYTES_MIN: u64 = 1 << 20;
 
 /// One in so many bytes of the tables must have been taken away before they are written anew: that costs reading and writing all of them.
 pub const RECLAIM_SHARE: u64 = 4;
+
+/// Bytes of a value of an event from which on it stands under its hash: a reference and a look-up cost some 100 bytes and 5 us.
+pub const BLOB_BYTES_MIN: usize = 4 << 10;
+
+/// Bytes of a blob that is kept on request: it is held in memory whole, and carried about as one line of an export.
+pub const BLOB_BYTES_MAX: usize = 32 << 20;
+
+/// Blobs that the texts of one event keep: more than a tool gives at once.
+pub const BLOBS_NAMED_MAX: usize = 1_000;
+
+/// Milliseconds that a blob without an event that names it stays: a worker reports within that.
+pub const BLOB_UNNAMED_MS: u64 = 3_600_000;

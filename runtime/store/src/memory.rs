@@ -17,8 +17,8 @@ use crate::keys::Space;
 use crate::plan::{Plan, plan, plan_purge};
 use crate::view::{self, View, Visit};
 use crate::{
-    Batch, Filter, Head, Index, Page, Purge, Record, Remains, Report, Segment, Stats, Store, StoreError,
-    Summary, Table, Usage, check, lineage, remains,
+    Batch, BlobId, Filter, Head, Index, Page, Purge, Record, Remains, Report, Segment, Stats, Store,
+    StoreError, Summary, Table, Usage, blobs, check, lineage, remains,
 };
 
 /// A store in memory. Clones are handles of the same life; [`MemoryStore::crash`] begins the next one.
@@ -78,6 +78,8 @@ struct State {
     fail_next: Option<FailedSync>,
     disk_full: bool,
     syncs: Vec<SyncPoint>,
+    /// Bytes of all keys and values that were made durable.
+    written_bytes: u64,
     /// What was durable before a commit that only pretends to be.
     before_pretence: Option<Spaces>,
 }
@@ -161,6 +163,12 @@ impl MemoryStore {
         self.lock().syncs.clone()
     }
 
+    /// Returns the bytes of all keys and values that were ever made durable, whether they are there or not.
+    #[must_use]
+    pub fn written_bytes(&self) -> u64 {
+        self.lock().written_bytes
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -225,6 +233,7 @@ impl State {
         }
         self.commit_last += 1;
         self.commits += 1;
+        self.written_bytes += plan.bytes;
         for write in &plan.writes {
             let space = self.durable.entry(write.space).or_default();
             match &write.value {
@@ -244,8 +253,8 @@ impl View for State {
         Ok(self.durable.get(&space).and_then(|space| space.get(key)).cloned())
     }
 
-    fn has(&self, space: Space, key: &[u8]) -> Result<bool, StoreError> {
-        Ok(self.durable.get(&space).is_some_and(|space| space.contains_key(key)))
+    fn size(&self, space: Space, key: &[u8]) -> Result<Option<u64>, StoreError> {
+        Ok(self.durable.get(&space).and_then(|space| space.get(key)).map(|value| value.len() as u64))
     }
 
     fn scan(&self, space: Space, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> Result<(), StoreError> {
@@ -274,10 +283,18 @@ impl Store for MemoryStore {
         Ok(plan.heads)
     }
 
-    fn purge(&self, after: Option<&RunId>) -> Result<Option<Purge>, StoreError> {
+    fn blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, StoreError> {
+        blobs::get(&*self.alive()?, id)
+    }
+
+    fn blob_users(&self, id: &BlobId, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        blobs::users(&*self.alive()?, id, limit)
+    }
+
+    fn purge(&self, after: Option<&RunId>, now: Millis) -> Result<Option<Purge>, StoreError> {
         let _one_at_a_time = self.shared.committer.lock().unwrap_or_else(PoisonError::into_inner);
         let state = self.alive()?;
-        let planned = plan_purge(&*state, after, state.commit_last + 1)?;
+        let planned = plan_purge(&*state, (after, now), state.commit_last + 1)?;
         let Some((plan, purge)) = planned else { return Ok(None) };
         self.write(state, &plan, &Batch::default())?;
         Ok(Some(purge))

@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outlast_kernel::ids::{RunId, Seq};
+use outlast_kernel::ids::{Millis, RunId, Seq};
 
+use crate::blobs::{self, BlobId};
 use crate::breakage::{Breakage, breaks};
 use crate::codec::{record, record::HeadRecord, step};
 use crate::keys::{self, Space};
@@ -25,6 +26,8 @@ pub(crate) struct Plan {
     pub(crate) heads: Vec<Head>,
     /// Bytes of all keys and values.
     pub(crate) bytes: u64,
+    /// Blobs that it has looked after.
+    pub(crate) blobs: BTreeSet<BlobId>,
 }
 
 /// One key and its value.
@@ -46,10 +49,14 @@ struct RunNow<'a> {
 /// Plans a portion of a purge as the commit with this number; none if there is nothing to take away.
 pub(crate) fn plan_purge(
     view: &impl View,
-    after: Option<&RunId>,
+    (after, now): (Option<&RunId>, Millis),
     number: u64,
 ) -> Result<Option<(Plan, Purge)>, StoreError> {
-    let Some((mut plan, purge)) = remains::plan_purge(view, after)? else { return Ok(None) };
+    let planned = match remains::plan_purge(view, after, now)? {
+        None if after.is_none() => blobs::plan_sweep(view, now)?,
+        planned => planned,
+    };
+    let Some((mut plan, purge)) = planned else { return Ok(None) };
     plan.put(Space::Meta, keys::COMMIT.to_vec(), Some(record::encode_commit(number)));
     Ok(Some((plan, purge)))
 }
@@ -59,7 +66,7 @@ pub(crate) fn plan(view: &impl View, batch: &Batch, number: u64) -> Result<Plan,
     let mut plan = Plan::default();
     let mut runs = BTreeMap::<&RunId, RunNow<'_>>::new();
     for write in &batch.runs {
-        plan_step(view, &mut plan, &mut runs, write)?;
+        plan_step(view, &mut plan, &mut runs, (write, batch))?;
     }
     for (run, now) in &runs {
         plan_views(&mut plan, run, now)?;
@@ -72,6 +79,7 @@ pub(crate) fn plan(view: &impl View, batch: &Batch, number: u64) -> Result<Plan,
         remains::plan_delete(view, &mut plan, &mut purges, delete)?;
     }
     remains::plan_purges(&mut plan, purges);
+    blobs::plan_puts(view, &mut plan, &batch.blobs)?;
     plan_puts(&mut plan, &batch.puts)?;
     plan.put(Space::Meta, keys::COMMIT.to_vec(), Some(record::encode_commit(number)));
     Ok(plan)
@@ -81,7 +89,7 @@ fn plan_step<'a>(
     view: &impl View,
     plan: &mut Plan,
     runs: &mut BTreeMap<&'a RunId, RunNow<'a>>,
-    write: &'a RunWrite,
+    (write, batch): (&'a RunWrite, &Batch),
 ) -> Result<(), StoreError> {
     check(write)?;
     let (stored, found) = match runs.get(&write.run) {
@@ -115,12 +123,15 @@ fn plan_step<'a>(
         });
     }
     let link = if breaks(Breakage::UnlinkChain) { Head { seq: found.seq, ..Head::default() } } else { found };
-    let (bytes, head) =
-        step::encode(&link, &write.events).map_err(|e| invalid(&write.run, format!("{e:?}")))?;
+    let there = blobs::there(view, batch, &write.events)?;
+    let (bytes, head, held) =
+        step::encode(&link, &write.events, &there).map_err(|e| invalid(&write.run, format!("{e:?}")))?;
     if bytes.len() > limits::VALUE_BYTES_MAX {
         return Err(invalid(&write.run, format!("a step of {} bytes", bytes.len())));
     }
-    plan.put(Space::Log, keys::step(&write.run, head.seq), Some(bytes));
+    let key = keys::step(&write.run, head.seq);
+    blobs::plan_held(view, plan, &key, held)?;
+    plan.put(Space::Log, key, Some(bytes));
     plan.heads.push(head);
     let earlier = runs.get(&write.run).and_then(|earlier| earlier.snapshot);
     let now = HeadRecord { head, index: write.index, started_at: write.summary.started_at };

@@ -10,9 +10,10 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use outlast_kernel::event::EventKind;
-use outlast_kernel::ids::{OpId, RunId, Seq};
+use outlast_kernel::ids::{Millis, OpId, RunId, Seq};
 use serde::{Deserialize, Serialize};
 
+use crate::blobs::{self, BlobId};
 use crate::breakage::{Breakage, breaks};
 use crate::codec::record;
 use crate::keys::{self, Space};
@@ -105,19 +106,21 @@ pub(crate) fn plan_purges(plan: &mut Plan, purges: BTreeSet<RunId>) {
 pub(crate) fn plan_purge(
     view: &impl View,
     after: Option<&RunId>,
+    now: Millis,
 ) -> Result<Option<(Plan, Purge)>, StoreError> {
     let runs = runs_in(view, keys::PURGES, after, limits::PURGE_RUNS)?;
     if runs.is_empty() {
         return Ok(None);
     }
     let (mut plan, mut purge) = (Plan::default(), Purge { after: after.cloned(), bytes: 0 });
+    let mut gone = Vec::new();
     for run in runs {
         let kin = Kin::of(view, &run)?;
         // What relatives write of each other must not meet in one portion.
         if kin.any() && !plan.writes.is_empty() {
             break;
         }
-        if !purge_run(view, &mut plan, &mut purge, &run, &kin)? {
+        if !purge_run(view, &mut plan, (&mut purge, &mut gone), &run, &kin)? {
             break;
         }
         purge.after = Some(run);
@@ -125,6 +128,7 @@ pub(crate) fn plan_purge(
             break;
         }
     }
+    blobs::plan_gone(view, &mut plan, &mut purge, &gone, now)?;
     Ok(Some((plan, purge)))
 }
 
@@ -152,7 +156,7 @@ impl Kin {
 fn purge_run(
     view: &impl View,
     plan: &mut Plan,
-    purge: &mut Purge,
+    (purge, gone): (&mut Purge, &mut Vec<(BlobId, Vec<u8>)>),
     run: &RunId,
     kin: &Kin,
 ) -> Result<bool, StoreError> {
@@ -161,14 +165,21 @@ fn purge_run(
     let (from, to) = (keys::step(run, shared.next()), keys::after(keys::step(run, Seq(u64::MAX))));
     let mut all = true;
     view.scan(Space::Log, &from, &to, &mut |key, value| {
-        if view::step_at(run, key, value)?.first <= shared {
-            return Ok(ControlFlow::Continue(())); // A fork begins within it.
-        }
-        if plan.writes.len() >= limits::PURGE_KEYS {
+        let step = view::step_at(run, key, value);
+        // What cannot be read and nobody shares goes all the same; the check tells what it held.
+        let step = match step {
+            Ok(step) if step.first <= shared => return Ok(ControlFlow::Continue(())), // A fork begins within it.
+            Ok(step) => Some(step),
+            Err(StoreError::Damaged { .. } | StoreError::Newer { .. }) if !kin.has_forks => None,
+            Err(error) => return Err(error),
+        };
+        if plan.writes.len() + gone.len() >= limits::PURGE_KEYS {
             all = false;
             return Ok(ControlFlow::Break(()));
         }
         purge.bytes += (key.len() + value.len()) as u64;
+        let held = step.and_then(|step| step.blobs().ok()).unwrap_or_default();
+        gone.extend(held.into_iter().map(|id| (id, key.to_vec())));
         plan.put(Space::Log, key.to_vec(), None);
         Ok(ControlFlow::Continue(()))
     })?;
@@ -260,7 +271,7 @@ fn begun(view: &impl View, run: &RunId) -> Result<Vec<OpId>, StoreError> {
     let (from, to) = (keys::step(run, Seq(0)), keys::after(keys::step(run, Seq(u64::MAX))));
     view.scan(Space::Log, &from, &to, &mut |key, value| {
         let events = view::step_at(run, key, value)?.events_after(Seq(0), usize::MAX);
-        for event in events.map_err(|e| e.at(format!("the history of run {run}")))? {
+        for event in events.map_err(|e| e.at(format!("the history of run {run}")))?.0 {
             if let EventKind::Begun { op, .. } = event.kind
                 && op.0 <= shared
             {

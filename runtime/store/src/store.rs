@@ -5,7 +5,9 @@ use std::path::Path;
 use outlast_kernel::event::Event;
 use outlast_kernel::ids::{Millis, RunId, Seq};
 
-use crate::{Batch, Head, Index, Purge, Remains, Report, Segment, Status, StoreError, Summary, Table};
+use crate::{
+    Batch, BlobId, Head, Index, Purge, Remains, Report, Segment, Status, StoreError, Summary, Table,
+};
 
 /// A store of histories. Calls block; the engine calls `commit` from one thread and reads from any.
 pub trait Store: Send + Sync + 'static {
@@ -19,12 +21,25 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Disk`] if a write or sync failed: the outcome is unknown and every later call fails.
     fn commit(&self, batch: &Batch) -> Result<Vec<Head>, StoreError>;
 
-    /// Takes a portion of what deleted runs left away for good, all or nothing, of runs after one. None if there is nothing; begin again
-    /// from the beginning until there is none, since one run's end may free what another one kept for it.
+    /// Takes a portion of what deleted runs left away for good, all or nothing, of runs after one; when there is nothing of any run, a
+    /// portion of the blobs that nobody has named for an hour. None if there is nothing; begin again from the beginning until there is none,
+    /// since one run's end may free what another one kept for it.
     ///
     /// # Errors
     /// As [`Store::commit`].
-    fn purge(&self, after: Option<&RunId>) -> Result<Option<Purge>, StoreError>;
+    fn purge(&self, after: Option<&RunId>, now: Millis) -> Result<Option<Purge>, StoreError>;
+
+    /// Returns bytes by their hash.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    fn blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Returns runs that hold or name a blob, at most `limit`. Of a history that forks share it is the run under which it stands.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    fn blob_users(&self, id: &BlobId, limit: usize) -> Result<Vec<RunId>, StoreError>;
 
     /// Gives the room of what was taken away back to the disk, if there is enough of it to be worth the work.
     ///
@@ -160,6 +175,8 @@ pub type Record = (Vec<u8>, Vec<u8>);
 pub struct Usage {
     /// Of its events.
     pub history_bytes: u64,
+    /// Of the values that its events hold or name by hash; others may, too, and then they stand once all the same.
+    pub blob_bytes: u64,
     /// Of its snapshot, which can be made again.
     pub snapshot_bytes: u64,
     /// Of its places in lists.

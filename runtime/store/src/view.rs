@@ -2,11 +2,13 @@
 //!
 //! Leaves making a view to the stores. Invariant: the work of one call is bounded by its limit (see [`crate::limits`]).
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use outlast_kernel::event::Event;
 use outlast_kernel::ids::{Millis, RunId, Seq};
 
+use crate::blobs;
 use crate::codec::{record, record::HeadRecord, step};
 use crate::keys::{self, Space};
 use crate::limits;
@@ -18,8 +20,13 @@ pub(crate) trait View {
     /// Returns a value.
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
 
+    /// Returns the bytes that a value has, without reading it; none if there is none.
+    fn size(&self, space: Space, key: &[u8]) -> Result<Option<u64>, StoreError>;
+
     /// Tells whether there is a value, without reading it.
-    fn has(&self, space: Space, key: &[u8]) -> Result<bool, StoreError>;
+    fn has(&self, space: Space, key: &[u8]) -> Result<bool, StoreError> {
+        Ok(self.size(space, key)?.is_some())
+    }
 
     /// Visits keys in `from..to` in their order until told to stop.
     fn scan(&self, space: Space, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> Result<(), StoreError>;
@@ -79,7 +86,8 @@ fn own_history(
         }
         next = Some(step.last().next());
         let found = step.events_after(after, limit - events.len());
-        let found = found.map_err(|e| e.at(place(run, step.first)))?;
+        let (mut found, filling) = found.map_err(|e| e.at(place(run, step.first)))?;
+        blobs::fill(view, run, &mut found, filling)?;
         events.extend(found.into_iter().take_while(|event| event.n <= until));
         let more = events.len() < limit && step.last() < until;
         Ok(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
@@ -213,11 +221,18 @@ pub(crate) fn list(view: &impl View, table: Table) -> Result<Vec<Record>, StoreE
 /// Counts the bytes that a run has for itself.
 pub(crate) fn usage(view: &impl View, run: &RunId) -> Result<Usage, StoreError> {
     let mut usage = Usage::default();
+    let mut blobs = BTreeSet::new();
     let (from, to) = (keys::step(run, Seq(0)), keys::after(keys::step(run, Seq(u64::MAX))));
     view.scan(Space::Log, &from, &to, &mut |key, value| {
         usage.history_bytes += weight(key, value);
+        blobs.extend(
+            step_at(run, key, value)?.blobs().map_err(|e| e.at(format!("the history of run {run}")))?,
+        );
         Ok(ControlFlow::Continue(()))
     })?;
+    for id in blobs {
+        usage.blob_bytes += view.size(Space::Blob, &keys::blob(&id))?.unwrap_or_default();
+    }
     let snapshot = keys::snapshot(run);
     if let Some(value) = view.get(Space::Blob, &snapshot)? {
         usage.snapshot_bytes = weight(&snapshot, &value);

@@ -4,12 +4,15 @@
 
 mod adoption;
 mod basics;
+mod blobs;
 mod deletions;
 mod durability;
 mod forks;
 mod leases;
 mod load;
+mod memory;
 mod migrating;
+mod old_stores;
 mod on_disk;
 mod people;
 #[cfg(feature = "breakages")]

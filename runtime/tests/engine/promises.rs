@@ -22,6 +22,8 @@ const WITNESSES: &[(&str, &str)] = &[
     ),
     ("PurgeWhatForksShare", "deletions::forks_go_on_when_the_runs_that_they_share_events_with_are_deleted"),
     ("ForgetBegunOfDeleted", "deletions::what_a_deleted_run_had_begun_is_in_doubt_in_later_forks"),
+    ("ForgetBlobReference", "blobs::a_large_value_stands_once_for_all_runs_that_have_it"),
+    ("SweepNamedBlobs", "blobs::what_a_result_names_stays_with_its_run_and_goes_with_it"),
     ("SkipPurge", "deletions::what_a_killed_process_had_not_taken_away_the_next_one_takes"),
     ("BackUpLess", "on_disk::a_backup_holds_what_was_acknowledged_before_it"),
     ("SkipLock", "on_disk::a_directory_has_one_owner"),

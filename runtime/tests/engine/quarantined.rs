@@ -11,8 +11,8 @@ use outlast_protocol::Code;
 use outlast_protocol::requests::{Deploy, FileText, Release};
 use outlast_runtime::engine::{Engine, ManualClock, Options};
 use outlast_store::{
-    Batch, Filter, FjallStore, Head, Index, OpenOptions, Page, Purge, Record, Remains, Report, Segment,
-    Stats, Store, StoreError, Summary, Table, Usage,
+    Batch, BlobId, Filter, FjallStore, Head, Index, OpenOptions, Page, Purge, Record, Remains, Report,
+    Segment, Stats, Store, StoreError, Summary, Table, Usage,
 };
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
@@ -37,8 +37,16 @@ impl Store for Deadly {
         self.0.commit(batch)
     }
 
-    fn purge(&self, after: Option<&RunId>) -> Result<Option<Purge>, StoreError> {
-        self.0.purge(after)
+    fn purge(&self, after: Option<&RunId>, now: Millis) -> Result<Option<Purge>, StoreError> {
+        self.0.purge(after, now)
+    }
+
+    fn blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.blob(id)
+    }
+
+    fn blob_users(&self, id: &BlobId, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        self.0.blob_users(id, limit)
     }
 
     fn reclaim(&self) -> Result<(), StoreError> {

@@ -1,6 +1,7 @@
-//! `outlast export`, `import`, `backup`, `du`: runs and stores carried about, and what they weigh.
+//! `outlast export`, `import`, `blob`, `backup`, `du`: runs and stores carried about, and what they weigh.
 
 use std::fs;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use outlast_runtime::host::Session;
@@ -96,6 +97,33 @@ pub(crate) async fn import(context: Context<'_>, arguments: &ImportArguments) ->
     Ok(Exit::Done)
 }
 
+/// Arguments of `blob`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BlobArguments {
+    /// The hash, as a text names it: `blob:HASH` or HASH alone
+    #[arg(value_name = "HASH")]
+    hash: String,
+    /// The file to write [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Fetches what a result names by hash.
+pub(crate) async fn blob(context: Context<'_>, arguments: &BlobArguments) -> Result<Exit, Failure> {
+    let hash = arguments.hash.strip_prefix("blob:").unwrap_or(&arguments.hash);
+    let session = open::session(context.data, Workers::None, None).await?;
+    let bytes = session.call(async |client| client.blob(hash).await).await?;
+    open::close(session).await;
+    match &arguments.out {
+        Some(path) => files::replace(path, &bytes).map_err(|error| {
+            Failure::new(Exit::Failed, format!("{} cannot be written: {error}", path.display()))
+        }),
+        None if std::io::stdout().is_terminal() => out::result(&out::tame(&String::from_utf8_lossy(&bytes))),
+        None => out::bytes(&bytes),
+    }?;
+    Ok(Exit::Done)
+}
+
 /// Arguments of `backup`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct BackupArguments {
@@ -180,8 +208,9 @@ fn line(usage: &Value) -> String {
         return format!("{bytes:>14} {run}  deleted; what is left goes, or its forks share it");
     }
     format!(
-        "{bytes:>14} {run}  history {}, snapshot {}; {} events{shared}",
+        "{bytes:>14} {run}  history {}, values {}, snapshot {}; {} events{shared}",
         number("history_bytes"),
+        number("blob_bytes"),
         number("snapshot_bytes"),
         number("events"),
     )

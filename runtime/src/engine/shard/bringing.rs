@@ -36,7 +36,7 @@ impl Shard {
         let now = self.ctx.clock.now();
         self.refuse_remains(&brought.run)?;
         self.refuse_to_begin(&brought.run, now)?;
-        let BringRun { run, fold, events, facts, origin, puts } = brought;
+        let BringRun { run, fold, events, facts, origin, puts, blobs: _ } = brought;
         let mut missing = Vec::with_capacity(puts.len());
         for put in puts {
             if put.table == Table::Machine || self.lacks(&put)? {

@@ -76,7 +76,6 @@ impl Shard {
 
     /// Takes a run into memory whose first step is about to be kept.
     pub(super) fn take_in(&mut self, run: &RunId, live: Live) {
-        self.evict();
         self.live.insert(run.clone(), live);
         self.starting.insert(run.as_str().to_ascii_lowercase(), run.clone());
     }

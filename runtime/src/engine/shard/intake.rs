@@ -191,6 +191,7 @@ impl Shard {
             origin: live.origin.take(),
         };
         let head = Arc::clone(&live.head);
+        self.live.weigh(run);
         let consequences = self.withhold(run, consequences);
         self.outbox.queue(head, write, puts, weight, consequences);
     }

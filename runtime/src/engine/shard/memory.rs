@@ -1,6 +1,7 @@
 //! Runs come into memory when they are needed and leave it when nobody needs them.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use outlast_kernel::Json;
 use outlast_kernel::ids::RunId;
@@ -18,7 +19,6 @@ use crate::engine::errors;
 use crate::engine::live::{Changes, Live, activities};
 use crate::engine::message::{Message, Reply};
 use crate::engine::parcel;
-use crate::limits;
 
 impl Shard {
     /// Brings a run into memory.
@@ -37,7 +37,7 @@ impl Shard {
             let Some(live) = Live::read(&self.ctx, run)? else {
                 return Err(errors::no_run(run));
             };
-            self.evict();
+            self.ctx.hydrated.read.fetch_add(1, Ordering::Relaxed);
             self.live.insert(run.clone(), live);
             self.put_to_work(run);
         }
@@ -104,19 +104,6 @@ impl Shard {
             // If the removal is lost, the next epoch doubts for nothing, which harms nobody.
             let (done, _) = oneshot::channel();
             self.ctx.committer.queue(Work::Puts { puts: vec![put], done });
-        }
-    }
-
-    /// Drops runs that nobody used for long, if there are too many.
-    pub(super) fn evict(&mut self) {
-        if self.live.len() < self.live_max {
-            return;
-        }
-        let idle = self.live.iter().filter(|(_, live)| live.pending == 0);
-        let mut idle: Vec<(u64, RunId)> = idle.map(|(run, live)| (live.used, run.clone())).collect();
-        idle.sort_unstable_by_key(|(used, _)| *used);
-        for (_, run) in idle.into_iter().take(self.live_max.div_ceil(limits::EVICT_SHARE)) {
-            self.live.remove(&run);
         }
     }
 

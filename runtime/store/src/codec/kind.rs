@@ -71,9 +71,7 @@ pub(crate) fn code(kind: &EventKind) -> u16 {
 ///
 /// The serialiser wraps them as `{"done": {…}}`. The code already says the name, so the wrapper is cut off.
 pub(crate) fn write(out: &mut Vec<u8>, kind: &EventKind) -> Result<(), CodecError> {
-    if values(kind).any(|value| !super::is_flat(value, NESTING_MAX)) {
-        return Err(CodecError::Damaged(format!("a value nested deeper than {NESTING_MAX} levels")));
-    }
+    values(kind).try_for_each(check_nesting)?;
     let wrapper = wrapper(code(kind))?;
     let start = out.len();
     let mut serializer = rmp_serde::Serializer::new(&mut *out).with_struct_map();
@@ -81,6 +79,14 @@ pub(crate) fn write(out: &mut Vec<u8>, kind: &EventKind) -> Result<(), CodecErro
     assert!(out[start..].starts_with(&wrapper), "the serialiser wraps a kind in its name");
     out.drain(start..start + wrapper.len());
     Ok(())
+}
+
+/// Refuses a value that could be written and never read back.
+pub(crate) fn check_nesting(value: &Json) -> Result<(), CodecError> {
+    if super::is_flat(value, NESTING_MAX) {
+        return Ok(());
+    }
+    Err(CodecError::Damaged(format!("a value nested deeper than {NESTING_MAX} levels")))
 }
 
 /// Reads a kind back; the body must end where its fields end.
@@ -97,7 +103,7 @@ pub(crate) fn read(code: u16, body: &[u8]) -> Result<EventKind, CodecError> {
 }
 
 /// Returns the values from outside that a kind holds.
-fn values(kind: &EventKind) -> impl Iterator<Item = &Json> {
+pub(crate) fn values(kind: &EventKind) -> impl Iterator<Item = &Json> {
     let (value, fields) = match kind {
         EventKind::Started(started) => (Some(&started.input), None),
         EventKind::Done { value, .. } | EventKind::Message { value, .. } => (Some(value), None),
@@ -126,6 +132,36 @@ fn values(kind: &EventKind) -> impl Iterator<Item = &Json> {
         | EventKind::Terminated { .. } => (None, None),
     };
     value.into_iter().chain(fields.into_iter().flat_map(serde_json::Map::values))
+}
+
+/// Returns the places of [`values`], in the same order.
+pub(crate) fn values_mut(kind: &mut EventKind) -> Vec<&mut Json> {
+    match kind {
+        EventKind::Started(started) => vec![&mut started.input],
+        EventKind::Done { value, .. }
+        | EventKind::Message { value, .. }
+        | EventKind::Settled { verdict: Settlement::Happened(value), .. }
+        | EventKind::ChildEnded { outcome: Outcome::Done(value) | Outcome::Failed(value), .. } => vec![value],
+        EventKind::Handle { handle, .. } => vec![handle],
+        EventKind::Answered { value, .. } => value.as_mut().into_iter().collect(),
+        EventKind::Failed { error, .. } => error.fields.values_mut().collect(),
+        EventKind::Settled { verdict: Settlement::NotHappened | Settlement::Fail, .. }
+        | EventKind::Forked { .. }
+        | EventKind::Configured { .. }
+        | EventKind::Begun { .. }
+        | EventKind::Lost { .. }
+        | EventKind::Void { .. }
+        | EventKind::Released { .. }
+        | EventKind::TimerFired { .. }
+        | EventKind::Withdrawn { .. }
+        | EventKind::Closed
+        | EventKind::Spawned { .. }
+        | EventKind::ChildEnded { outcome: Outcome::Cancelled | Outcome::Terminated, .. }
+        | EventKind::Delivered { .. }
+        | EventKind::Migrated(_)
+        | EventKind::Cancelled { .. }
+        | EventKind::Terminated { .. } => Vec::new(),
+    }
 }
 
 /// Returns the bytes that the serialiser puts before the fields of a kind.

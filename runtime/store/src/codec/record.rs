@@ -1,10 +1,11 @@
 //! The other stored values: heads, summaries, snapshots, the commit number. Leaves steps to [`super::step`].
 
+use outlast_kernel::Json;
 use outlast_kernel::ids::{Millis, Seq};
 use serde::{Deserialize, Serialize};
 
 use super::{CodecError, frame, take_array};
-use crate::limits::NESTING_MAX;
+use crate::limits::{self, NESTING_MAX};
 use crate::{Head, Index, Remains, Segment, Summary};
 
 /// The end of a run's history, as stored: with its views and with where its summary is listed.
@@ -115,6 +116,38 @@ pub(crate) fn decode_remains(mut bytes: &[u8]) -> Result<Remains, CodecError> {
     let mut deserializer = rmp_serde::Deserializer::new(bytes);
     let remains = Remains::deserialize(&mut deserializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
     end(deserializer.get_ref(), remains)
+}
+
+/// Encodes a value that stands alone.
+pub(crate) fn encode_value(value: &Json) -> Result<Vec<u8>, CodecError> {
+    let mut out = Vec::with_capacity(limits::BLOB_BYTES_MIN * 2);
+    frame::write(&mut out, frame::VALUE);
+    let mut serializer = rmp_serde::Serializer::new(&mut out).with_struct_map();
+    value.serialize(&mut serializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
+    Ok(out)
+}
+
+/// Decodes a value that stands alone.
+pub(crate) fn decode_value(mut bytes: &[u8]) -> Result<Json, CodecError> {
+    frame::expect(&mut bytes, frame::VALUE)?;
+    let mut deserializer = rmp_serde::Deserializer::new(bytes);
+    let value = Json::deserialize(&mut deserializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
+    end(deserializer.get_ref(), value)
+}
+
+/// Encodes a moment.
+pub(crate) fn encode_moment(moment: Millis) -> Vec<u8> {
+    let mut out = Vec::with_capacity(12);
+    frame::write(&mut out, frame::MOMENT);
+    out.extend(moment.0.to_le_bytes());
+    out
+}
+
+/// Decodes a moment.
+pub(crate) fn decode_moment(mut bytes: &[u8]) -> Result<Millis, CodecError> {
+    frame::expect(&mut bytes, frame::MOMENT)?;
+    let moment = Millis(i64::from_le_bytes(take_array(&mut bytes)?));
+    end(bytes, moment)
 }
 
 /// Encodes the number of a commit.

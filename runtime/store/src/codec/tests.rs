@@ -3,6 +3,7 @@
 //! The golden files in `tests/golden/` hold what a release wrote, and are never rewritten once it is out: a new version of a kind
 //! gets new files beside them. To write the files of a kind that has none yet, run the tests once with `OUTLAST_GOLDEN=write`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
@@ -14,7 +15,7 @@ use super::record::HeadRecord;
 use super::{CodecError, frame, kind, record, step};
 use crate::conformance::samples;
 use crate::limits::NESTING_MAX;
-use crate::{Head, Index, Remains, Segment};
+use crate::{BlobId, Head, Index, Remains, Segment};
 
 /// Returns the stored bytes of a golden file, written first if it is missing and the switch is on.
 fn golden(name: &str, bytes: &[u8]) -> Vec<u8> {
@@ -31,11 +32,11 @@ fn before(n: Seq) -> Head {
 }
 
 fn encoded(events: &[Event]) -> Vec<u8> {
-    step::encode(&before(events[0].n), events).unwrap().0
+    step::encode(&before(events[0].n), events, &BTreeSet::new()).unwrap().0
 }
 
 fn decoded(bytes: &[u8]) -> Result<Vec<Event>, CodecError> {
-    step::decode(bytes)?.events_after(Seq(0), usize::MAX)
+    step::decode(bytes)?.events_after(Seq(0), usize::MAX).map(|(events, _)| events)
 }
 
 #[test]
@@ -71,7 +72,8 @@ fn every_golden_file_of_an_event_is_read() {
 #[test]
 fn other_values_are_written_and_read_as_their_golden_files() {
     let events = samples::messages(&Head::default(), 3);
-    let (bytes, head) = step::encode(&Head::default(), &events).unwrap();
+    let (bytes, head, held) = step::encode(&Head::default(), &events, &BTreeSet::new()).unwrap();
+    assert!(held.ids.is_empty());
     let stored = golden("step.bin", &bytes);
     assert!(stored == bytes);
     assert_eq!(decoded(&stored), Ok(events));
@@ -120,6 +122,38 @@ fn other_values_are_written_and_read_as_their_golden_files() {
     let stored = golden("commit.bin", &bytes);
     assert!(stored == bytes);
     assert_eq!(record::decode_commit(&stored), Ok(u64::MAX - 1));
+}
+
+/// A step of a release that knows blobs: one value stands elsewhere, one blob is named.
+#[test]
+fn a_step_with_blobs_is_written_and_read_as_its_golden_files() {
+    let named = BlobId::of(b"named");
+    let mut events = samples::messages(&Head::default(), 3);
+    let text = "large ".repeat(1_000);
+    for (event, text) in events.iter_mut().zip([text.as_str(), &format!("see blob:{named}")]) {
+        if let EventKind::Message { value, .. } = &mut event.kind {
+            *value = json!({ "text": text });
+        }
+    }
+    let there = BTreeSet::from([named]);
+    let (bytes, _, held) = step::encode(&Head::default(), &events, &there).unwrap();
+    let stored = golden("step-blobs.bin", &bytes);
+    assert!(stored == bytes && stored.len() < 1_000);
+    let large = held.contents.keys().copied().next().unwrap();
+    assert_eq!(held.ids, BTreeSet::from([named, large]));
+    let value = golden("value.bin", &held.contents[&large]);
+    assert_eq!(BlobId::of(&value), large);
+    assert_eq!(record::decode_value(&value), Ok(json!({ "text": text })));
+    let step = step::decode(&stored).unwrap();
+    assert_eq!(step.blobs().unwrap(), held.ids);
+    let (found, filling) = step.events_after(Seq(0), 9).unwrap();
+    assert_eq!((filling.len(), filling[0].index, filling[0].place, filling[0].blob), (1, 0, 0, large));
+    assert_eq!(found[1..], events[1..], "a name stays in its text");
+    for cut in 0..stored.len() {
+        assert!(matches!(decoded(&stored[..cut]), Err(CodecError::Damaged(_))), "cut at {cut}");
+    }
+    let moment = golden("moment.bin", &record::encode_moment(Millis(-5)));
+    assert_eq!(record::decode_moment(&moment), Ok(Millis(-5)));
 }
 
 #[test]
@@ -173,7 +207,7 @@ fn what_a_newer_release_writes_is_refused_as_newer() {
         (1, 1, "flags", 1, 0),
         (4, 9, "key id", 9, 0),
         (inner, 2, "version", 2, 1),
-        (inner + 1, 4, "flags", 4, 0),
+        (inner + 1, 4, "flags", 4, 1),
         (inner + 2, 77, "kind", 77, 22),
     ] {
         let mut newer = bytes.clone();
@@ -205,7 +239,7 @@ fn nesting_is_refused_before_it_is_written_and_never_on_reading() {
     };
     let deepest = message(NESTING_MAX);
     assert_eq!(decoded(&encoded(std::slice::from_ref(&deepest))), Ok(vec![deepest]));
-    let refused = step::encode(&before(Seq(1)), &[message(NESTING_MAX + 1)]);
+    let refused = step::encode(&before(Seq(1)), &[message(NESTING_MAX + 1)], &BTreeSet::new());
     assert!(matches!(refused, Err(CodecError::Damaged(_))), "what cannot be read is not written");
     let mut summary = samples::summary(&samples::run("r"), 1);
     summary.view = nested(NESTING_MAX + 1);

@@ -11,7 +11,7 @@ use super::samples::{commit, messages, run, step};
 use crate::{Batch, Delete, Head, Index, RunWrite, Store, StoreError, Usage, limits};
 
 /// Deletes runs in one commit, each where it stands.
-fn delete(store: &dyn Store, ids: &[&str]) -> Result<(), StoreError> {
+pub(super) fn delete(store: &dyn Store, ids: &[&str]) -> Result<(), StoreError> {
     let mut deletes = Vec::new();
     for id in ids {
         let before = store.head(&run(id))?.map(|(head, _)| head).unwrap_or_default();
@@ -22,9 +22,14 @@ fn delete(store: &dyn Store, ids: &[&str]) -> Result<(), StoreError> {
 
 /// Takes away what can be taken away.
 fn purge(store: &dyn Store) -> Result<u64, StoreError> {
+    purge_at(store, Millis(0))
+}
+
+/// Takes away what can be taken away at a moment.
+pub(super) fn purge_at(store: &dyn Store, now: Millis) -> Result<u64, StoreError> {
     let (mut bytes, mut after, mut some) = (0, None, false);
     loop {
-        match store.purge(after.as_ref())? {
+        match store.purge(after.as_ref(), now)? {
             Some(purge) => (bytes, after, some) = (bytes + purge.bytes, purge.after, true),
             None if !some => return Ok(bytes),
             None => (after, some) = (None, false),
@@ -74,7 +79,7 @@ pub(super) fn in_portions(place: &dyn Place) -> Result<(), StoreError> {
     }
     delete(&*store, &["long"])?;
     let mut portions = 0;
-    while store.purge(None)?.is_some() {
+    while store.purge(None, Millis(0))?.is_some() {
         portions += 1;
         // An interrupted purge goes on where it was.
         drop(store);
@@ -172,7 +177,7 @@ pub(super) fn random_trees(place: &dyn Place) -> Result<(), StoreError> {
                     delete(&*store, &[other.as_str()])?;
                     model.remove(&other);
                 }
-                (8, _) => drop(store.purge(None)?),
+                (8, _) => drop(store.purge(None, Millis(0))?),
                 (_, Some(_)) => {
                     drop(store);
                     store = place.open();

@@ -129,9 +129,9 @@ mod tests {
             self.picture.get(space, key)
         }
 
-        fn has(&self, space: Space, key: &[u8]) -> Result<bool, StoreError> {
+        fn size(&self, space: Space, key: &[u8]) -> Result<Option<u64>, StoreError> {
             self.read()?;
-            self.picture.has(space, key)
+            self.picture.size(space, key)
         }
 
         fn scan(

@@ -10,7 +10,8 @@ use crate::StoreError;
 /// The format that this release writes, and the newest it reads: directory layout, keyspaces, keys, frames.
 ///
 /// 1: the first. 2: deleted runs leave records under `x` and `p`, and a release that does not know them would give their ids, and so their
-/// events, to new runs. A store of format 1 is one of format 2 in which nothing was deleted.
+/// events, to new runs; large values of events stand under their hashes. A store of format 1 is one of format 2 in which nothing was deleted and
+/// all values stand in their events.
 pub(super) const FORMAT: u32 = 2;
 
 const NAME: &str = "FORMAT";

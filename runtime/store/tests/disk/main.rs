@@ -3,5 +3,6 @@
 mod backups;
 mod damage;
 mod deletions;
+mod journals;
 mod processes;
 mod support;

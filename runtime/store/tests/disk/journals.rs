@@ -1,0 +1,55 @@
+//! Journals: bounded whatever is written where.
+
+use std::fs;
+use std::path::Path;
+
+use outlast_store::conformance::samples::{commit, message, run, step};
+use outlast_store::{Batch, Head, Put, RunWrite, Store, Table, limits};
+use tempfile::TempDir;
+
+use super::support::{must, open};
+
+/// Bytes of one journal, which is begun anew when it is full.
+const ONE_JOURNAL_BYTES: u64 = 64 << 20;
+
+/// Case STO-07: what was written once into a keyspace, and never again, keeps no journal alive: with several times as many bytes of events as
+/// journals may have, they stay within their bound, and so does the time that opening takes.
+#[test]
+fn a_keyspace_that_is_seldom_written_keeps_no_journal_alive() {
+    const EVENTS: u64 = 500;
+    // Just small enough to stand in its event.
+    let text = "x".repeat(limits::BLOB_BYTES_MIN - 200);
+    let directory = must(TempDir::new());
+    let (store, _) = open(directory.path());
+    let put = |value: Option<Vec<u8>>| {
+        let puts = vec![Put { table: Table::Schedule, key: b"nightly".to_vec(), value }];
+        must(store.commit(&Batch { puts, ..Batch::default() }));
+    };
+    put(Some(b"once".to_vec()));
+    put(None);
+    let (mut head, mut written, mut largest) = (Head::default(), 0, 0);
+    while written < 3 * limits::JOURNAL_BYTES_MAX {
+        let events = (1..=EVENTS).map(|i| message(head.seq.0 + i, &text)).collect();
+        head = must(commit(&store, RunWrite { events, ..step(&run("r"), head, 1) }));
+        written += EVENTS * text.len() as u64;
+        largest = largest.max(journals(directory.path()));
+    }
+    let bound = limits::JOURNAL_BYTES_MAX + 2 * ONE_JOURNAL_BYTES;
+    assert!(largest <= bound, "{largest} bytes of journals, {bound} at most");
+    drop(store);
+    let (store, opened) = open(directory.path());
+    assert!(opened.journal_bytes <= bound, "{opened:?}");
+    assert_eq!(must(store.head(&run("r"))).map(|(found, _)| found), Some(head));
+}
+
+fn journals(directory: &Path) -> u64 {
+    let mut bytes = 0;
+    for entry in must(fs::read_dir(directory.join("db"))) {
+        let path = must(entry).path();
+        if path.extension().is_some_and(|extension| extension == "jnl") {
+            // It may be gone by now.
+            bytes += fs::metadata(&path).map_or(0, |data| data.len());
+        }
+    }
+    bytes
+}
