@@ -235,10 +235,11 @@ fn an_interrupted_first_open_is_made_anew() {
 /// Fills a store until it has two journals; returns how many commits that took, each of one event.
 fn fill_two_journals(directory: &Path) -> u64 {
     let (store, _) = open(directory);
-    let text = "x".repeat(1 << 20);
     let mut head = Head::default();
     while journals(directory).len() < 2 {
         assert!(head.seq.0 < 400, "fjall begins a new journal at 64 MB");
+        // The same text again would stand there once.
+        let text = format!("{} {}", head.seq, "x".repeat(1 << 20));
         let write = RunWrite { events: vec![message(head.seq.0 + 1, &text)], ..step(&run("r"), head, 1) };
         head = must(commit(&store, write));
         if head.seq.0 % 70 == 0 {
