@@ -1,4 +1,4 @@
-//! Deleting runs: what may be deleted, what forks keep, and that a deletion that was interrupted comes to its end (cases FRK-02, STO-11).
+//! Deleting runs: what may be deleted, what forks keep, and that a deletion that was interrupted comes to its end (case FRK-02).
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use outlast_kernel::ids::{RunId, Seq};
