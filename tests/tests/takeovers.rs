@@ -9,6 +9,7 @@ use std::time::Duration;
 use outlast_tests::ledger::Gate;
 use outlast_tests::process::until;
 use outlast_tests::random::{Random, repeats};
+use outlast_tests::socket::request;
 use outlast_tests::world::World;
 use serde_json::{Value, json};
 
@@ -36,7 +37,7 @@ fn a_server_that_starts_while_the_last_one_leaves_takes_over_and_nothing_is_stra
     let mut refused = 0;
     let second = loop {
         let mut second = world.start(&["serve", "--json", "--no-workers"]);
-        if second.work_for(Duration::from_millis(300)) && world.socket().exists() {
+        if second.work_for(Duration::from_secs(2)) {
             break second;
         }
         let end = second.finish();
@@ -48,9 +49,14 @@ fn a_server_that_starts_while_the_last_one_leaves_takes_over_and_nothing_is_stra
         assert!(refused < 200, "it is never let in");
     };
     assert_eq!(first.finish().code, Some(143));
+    until("the second one to host", || {
+        let status = request(&world.socket(), "GET", "/v1/status", &[], b"");
+        status.is_ok_and(|answer| answer.body["pid"] == second.pid())
+    });
     world.open("a", Gate::After);
     assert_eq!(world.outcome("r")["kind"], "done");
     // It wakes in time, in the process that was not there when it fell asleep.
+    until("the sleeper to end", || world.get("/v1/runs/sleeps")["status"] == "ended");
     assert_eq!(world.outcome("sleeps")["value"], "sleeps in time");
     assert_eq!(attempts(&world), BTreeMap::from([("a".to_owned(), 1)]));
     drop(second);
