@@ -84,6 +84,16 @@ pub(crate) const GREP_FILE_BYTES_MAX: u64 = 8 << 20;
 pub(crate) const ENTRIES_MAX: usize = 2_000;
 /// Files that `find` and `grep` look at: a whole disk is a mistake.
 pub(crate) const WALK_FILES_MAX: usize = 200_000;
+/// How long a page may take if the call says nothing.
+pub(crate) const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long connecting to a page's server may take.
+pub(crate) const FETCH_CONNECT: Duration = Duration::from_secs(10);
+/// Bytes of a page that are read.
+pub(crate) const FETCH_BYTES_MAX: usize = 8 << 20;
+/// Bytes of a page's address.
+pub(crate) const FETCH_URL_BYTES_MAX: usize = 8 << 10;
+/// Redirects within one host that are followed.
+pub(crate) const FETCH_REDIRECTS_MAX: usize = 5;
 /// How long a shell command may take if the call says nothing.
 pub(crate) const SHELL_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long before the end of the attempt a command is ended, so that its output still becomes a result.

@@ -1,7 +1,7 @@
 //! The tool worker: files and a shell in one directory.
 //!
 //! Each tool is offered twice: as an activity of its own with plain arguments (`read`, `write`, `edit`, `append`, `list`, `find`,
-//! `grep`, `shell`), and to models through `tool(call)`, whose answer is a `ToolResult`. Tools of MCP servers (see
+//! `grep`, `shell`, `fetch`), and to models through `tool(call)`, whose answer is a `ToolResult`. Tools of MCP servers (see
 //! [`crate::mcp`]) are called through `tool` too. `append_effect` and `tool_effect` tell whether an interrupted call has happened.
 //! Leaves permission to the flow and its people, but for the rules of the environment, which are looked at once more here: only the
 //! worker knows where a path leads. Invariant: whatever a model asks for is answered, unless a server's tool waits for something that
@@ -10,8 +10,10 @@
 mod activity;
 mod confine;
 mod definition;
+mod fetch;
 mod files;
 pub mod guard;
+mod html;
 mod jail;
 mod output;
 mod permission;

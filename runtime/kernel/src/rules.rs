@@ -1,7 +1,7 @@
 //! Rules about tool calls: `shell(git *)`, `write(src/*)`, `mail__send`, `@once`.
 //!
 //! A rule names a tool (`*` stands for any run of characters), and in brackets what its main argument must fit: the command of a
-//! shell, the path of a file, else all arguments as canonical JSON. `@CLASS` fits every tool of an effect class. Leaves what follows
+//! shell, the path of a file, the address of a page or its host alone, else all arguments as canonical JSON. `@CLASS` fits every tool of an effect class. Leaves what follows
 //! from a fit to its callers. Invariant: read narrowly, a rule never fits more than its words: `*` joins no second command to a shell
 //! line and leads to no path that was written to get around it; read widely, it is found
 //! however a call is spaced, joined or spelt as a path. A shell has more ways to run a command (`sh -c`, variables, quotes), which no rule
@@ -45,6 +45,12 @@ enum Kind {
     Path {
         plain: bool,
     },
+    /// An address: where its host stands, with its port, and whether it is what it seems to be.
+    Address {
+        from: usize,
+        to: usize,
+        plain: bool,
+    },
     Other,
 }
 
@@ -64,6 +70,7 @@ impl Call {
         let text = |key: &str| args.get(key).and_then(Json::as_str);
         let (subject, kind) = match (text("command").filter(|_| name == "shell"), text("path")) {
             (Some(command), _) => (command.to_owned(), Kind::Command),
+            (None, _) if name == "fetch" => address(text("url").unwrap_or_default()),
             (None, Some(path)) => plain_path(path),
             (None, None) => (canonical_text(args), Kind::Other),
         };
@@ -119,6 +126,27 @@ impl Call {
                 let ends = subject.match_indices('/').map(|(at, _)| &subject[at + 1..]);
                 std::iter::once(subject).chain(ends).any(|end| glob(inner, end, |_| true))
             }
+            (Reading::Narrow, Kind::Address { plain: false, .. }) => false,
+            (_, Kind::Address { from, to, .. }) => {
+                let whole = reading == Reading::Wide && glob(inner, subject, |_| true);
+                let (scheme, host, rest) = (&subject[..from], &subject[from..to], &subject[to..]);
+                let parts = inner.split_once("://").map(|(scheme, rest)| {
+                    let at = rest.find('/').unwrap_or(rest.len());
+                    (format!("{scheme}://"), &rest[..at], &rest[at..])
+                });
+                // Part by part: what stands in the path is no host.
+                let fits = |pattern: &str, text: &str| glob(pattern, text, |_| true);
+                whole
+                    || match parts {
+                        None => fits(inner, host),
+                        Some((its, of_host, "")) => {
+                            fits(&its, scheme) && fits(of_host, host) && rest.len() < 2
+                        }
+                        Some((its, of_host, of_rest)) => {
+                            fits(&its, scheme) && fits(of_host, host) && fits(of_rest, rest)
+                        }
+                    }
+            }
             (_, Kind::Path { plain: true } | Kind::Other) => glob(inner, subject, |_| true),
         }
     }
@@ -155,6 +183,24 @@ fn plain_path(path: &str) -> (String, Kind) {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     let root = if path.starts_with('/') { "/" } else { "" };
     (format!("{root}{}", parts.join("/")), Kind::Path { plain: !up && root.is_empty() })
+}
+
+/// Brings an address to the form that rules are written in: scheme and host in small letters, with a path.
+fn address(url: &str) -> (String, Kind) {
+    let Some((scheme, after)) = url.split_once("://") else {
+        return (url.to_owned(), Kind::Address { from: 0, to: url.len(), plain: false });
+    };
+    let end = after.find(['/', '?', '#', '\\']).unwrap_or(after.len());
+    let (authority, rest) = after.split_at(end);
+    // Who logs in is no host.
+    let host = authority.rsplit('@').next().unwrap_or_default().to_ascii_lowercase();
+    let scheme = format!("{}://", scheme.to_ascii_lowercase());
+    let named = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+    let printed = rest.chars().all(|c| c.is_ascii_graphic() && c != '\\');
+    let plain = authority.len() == host.len() && host.chars().all(named) && printed;
+    let slash = if rest.starts_with('/') { "" } else { "/" };
+    let (from, to) = (scheme.len(), scheme.len() + host.len());
+    (format!("{scheme}{host}{slash}{rest}"), Kind::Address { from, to, plain })
 }
 
 /// Matches text with `*` for any run of characters that `may` be covered.
@@ -228,6 +274,30 @@ mod tests {
         }
         let linked = Call::new("write", &json!({"path": "link"}), "idempotent").at(".git/config");
         assert!(linked.fits("write(.git/*)", Reading::Wide));
+    }
+
+    #[test]
+    fn rules_about_addresses_are_not_got_around() {
+        for (rule, url, wide, narrow) in [
+            ("fetch(docs.rs)", "https://docs.rs/serde", true, true),
+            ("fetch(https://docs.rs/*)", "HTTPS://Docs.RS", true, true),
+            ("fetch(https://docs.rs)", "https://docs.rs/", true, true),
+            ("fetch(https://docs.rs)", "https://docs.rs/serde", false, false),
+            ("fetch(https://docs.rs/*)", "http://docs.rs/serde", false, false),
+            ("fetch(docs.rs)", "https://docs.rs.evil.test/", false, false),
+            ("fetch(docs.rs)", "https://docs.rs@evil.test/", false, false),
+            ("fetch(evil.test)", "https://docs.rs@evil.test/", true, false),
+            ("fetch(https://docs.rs/*)", "https://evil.test\\@docs.rs/", false, false),
+            ("fetch(https://*.good.test/*)", "https://evil.test/?x=.good.test/", true, false),
+            ("fetch(https://*.good.test/*)", "https://a.good.test/x?y", true, true),
+            ("fetch(localhost:*)", "http://localhost:3000/", true, true),
+            ("fetch(*)", "anything", true, true),
+            ("fetch(docs.rs)", "docs.rs", true, false),
+        ] {
+            let call = Call::new("fetch", &json!({ "url": url }), "pure");
+            assert_eq!(call.fits(rule, Reading::Wide), wide, "{rule} on {url}, wide");
+            assert_eq!(call.fits(rule, Reading::Narrow), narrow, "{rule} on {url}, narrow");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::definition::{Tool, time};
 use super::files::{self, Trace};
 use super::output::{Reader, quote};
 use super::permission::Approval;
-use super::{ToolError, Toolbox, search, shell};
+use super::{ToolError, Toolbox, fetch, search, shell};
 use crate::Json;
 use crate::limits::QUOTE_CHARS_MAX;
 use crate::mcp::{self, Asked, End, Wanted};
@@ -139,6 +139,10 @@ impl Toolbox {
                 shell::run(self, task, arg.text("command"), timeout, reader).await.map(Output::Command)
             }
             Tool::Edit => self.edit(&arg, task).await.map(Output::Text),
+            Tool::Fetch => {
+                let timeout = args.get("timeout").and_then(time);
+                fetch::fetch(self, task, arg.text("url"), timeout, reader).await.map(Output::Text)
+            }
             Tool::Read | Tool::Write | Tool::Append | Tool::List | Tool::Find | Tool::Grep => {
                 let (toolbox, args, task) = (self.clone(), args.clone(), task.clone());
                 let hold = task.hold();
@@ -174,7 +178,9 @@ impl Toolbox {
                 let look = search::Look { path, glob: arg.may_text("glob"), mask: task.mask() };
                 search::grep(jail, arg.text("pattern"), look, &ended).map(Output::Entries)
             }
-            Tool::Edit | Tool::Shell => unreachable!("{} does not run on a thread of its own", tool.name()),
+            Tool::Edit | Tool::Shell | Tool::Fetch => {
+                unreachable!("{} does not run on a thread of its own", tool.name())
+            }
         }
     }
 
@@ -349,7 +355,7 @@ impl Activity for CalledEffect {
             Tool::Edit => files::trace_of_edit(jail, path, arg.text("old"), arg.text("new")),
             Tool::Append => files::trace_of_append(jail, path, arg.text("line"), task.key()),
             // Running them again changes nothing.
-            Tool::Read | Tool::List | Tool::Find | Tool::Grep => Ok(Trace::NotHappened),
+            Tool::Read | Tool::List | Tool::Find | Tool::Grep | Tool::Fetch => Ok(Trace::NotHappened),
             Tool::Shell => Ok(Trace::CannotTell),
         };
         // What cannot be looked at cannot be told.

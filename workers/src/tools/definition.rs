@@ -21,6 +21,7 @@ pub(crate) enum Tool {
     Find,
     Grep,
     Shell,
+    Fetch,
 }
 
 /// The kind of an argument.
@@ -72,9 +73,23 @@ const SHELL: [Param; 2] = [
     may("timeout", Kind::Time, "the longest it may take, such as 30s or 5m; 2m if left out"),
 ];
 
+const FETCH: [Param; 2] = [
+    needs("url", Kind::Text, "the address, http or https"),
+    may("timeout", Kind::Time, "the longest it may take; 30s if left out"),
+];
+
 impl Tool {
-    pub(crate) const ALL: [Tool; 8] =
-        [Tool::Read, Tool::Write, Tool::Edit, Tool::Append, Tool::List, Tool::Find, Tool::Grep, Tool::Shell];
+    pub(crate) const ALL: [Tool; 9] = [
+        Tool::Read,
+        Tool::Write,
+        Tool::Edit,
+        Tool::Append,
+        Tool::List,
+        Tool::Find,
+        Tool::Grep,
+        Tool::Shell,
+        Tool::Fetch,
+    ];
 
     /// The tool of exactly this name.
     pub(crate) fn named(name: &str) -> Option<Tool> {
@@ -91,6 +106,7 @@ impl Tool {
             Tool::Find => "find",
             Tool::Grep => "grep",
             Tool::Shell => "shell",
+            Tool::Fetch => "fetch",
         }
     }
 
@@ -109,6 +125,7 @@ impl Tool {
             Tool::Grep => {
                 "Find lines that fit a regular expression, as path:line: text. Ignored files are left out."
             }
+            Tool::Fetch => "Get a page of the web as text. A redirect to another host is told, not followed.",
             Tool::Shell => {
                 "Run a shell command in the working directory. Processes that it leaves behind are ended with it."
             }
@@ -118,7 +135,7 @@ impl Tool {
     /// What may be done again after a crash; empty where it depends on the call, and the flow must say.
     pub(crate) fn effect(self) -> &'static str {
         match self {
-            Tool::Read | Tool::List | Tool::Find | Tool::Grep => "pure",
+            Tool::Read | Tool::List | Tool::Find | Tool::Grep | Tool::Fetch => "pure",
             Tool::Write | Tool::Edit => "idempotent",
             Tool::Append => "once",
             Tool::Shell => "",
@@ -143,6 +160,7 @@ impl Tool {
             Tool::Find => &FIND,
             Tool::Grep => &GREP,
             Tool::Shell => &SHELL,
+            Tool::Fetch => &FETCH,
         }
     }
 
@@ -166,7 +184,9 @@ impl Tool {
     /// The JSON Schema of the result, as an activity.
     pub(crate) fn output_schema(self) -> Json {
         match self {
-            Tool::Read | Tool::Write | Tool::Edit | Tool::Append | Tool::Shell => json!({"type": "string"}),
+            Tool::Read | Tool::Write | Tool::Edit | Tool::Append | Tool::Shell | Tool::Fetch => {
+                json!({"type": "string"})
+            }
             Tool::List | Tool::Find | Tool::Grep => json!({"type": "array", "items": {"type": "string"}}),
         }
     }
@@ -227,7 +247,9 @@ pub(crate) fn time(value: &Json) -> Option<Duration> {
 #[must_use]
 pub fn catalogue() -> Json {
     let tools = Tool::ALL.map(|tool| {
-        let permission = if tool.class() == "pure" { "allow" } else { "ask" };
+        // An address can carry away what the model knows.
+        let harmless = tool.class() == "pure" && tool != Tool::Fetch;
+        let permission = if harmless { "allow" } else { "ask" };
         json!({
             "name": tool.name(),
             "description": tool.about(),

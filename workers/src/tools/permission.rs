@@ -4,7 +4,7 @@
 //! than it seems to, through a link or a way around, is held to the rules about where it leads.
 
 use outlast_protocol::rules::{Call, Reading};
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 
 use super::definition::Tool;
 use super::{ToolError, Toolbox};
@@ -32,6 +32,11 @@ impl Toolbox {
         let mut call = Call::new(tool.name(), &Json::Object(args.clone()), tool.class());
         if let Some(path) = args.get("path").and_then(Json::as_str) {
             call = call.at(&self.jail.shown(&self.jail.resolve(path)?));
+        }
+        if tool == Tool::Fetch {
+            // As it will be asked, however it is written.
+            let url = super::fetch::address(args.get("url").and_then(Json::as_str).unwrap_or_default())?;
+            call = Call::new(tool.name(), &json!({ "url": url.as_str() }), tool.class());
         }
         if let Some(rule) = call.first(&self.rules.deny, Reading::Wide) {
             return Err(ToolError::new("Denied", format!("denied by the rule {rule}: {}", call.subject())));

@@ -72,6 +72,11 @@ impl Confined {
         self.policy.mode.unwrap_or_default()
     }
 
+    /// Whether the policy says, and not only leaves it so, that there is no network: then tools have none either.
+    pub(super) fn has_no_network(&self) -> bool {
+        self.policy.network == Some(Network::None) && self.mode() != Mode::Off
+    }
+
     /// What people should know before a command runs; none if all is enforced.
     pub(super) fn statement(&self) -> Option<String> {
         match self.mode() {
