@@ -58,3 +58,8 @@ fn kills_of_workers_and_runtimes_cost_nothing_that_was_done() {
 fn the_client_drives_runs_over_restarts() {
     suite("test_client");
 }
+
+#[test]
+fn secrets_are_known_to_the_worker_alone() {
+    suite("test_secrets");
+}

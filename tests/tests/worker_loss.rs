@@ -82,6 +82,27 @@ fn a_process_id_is_believed_of_the_process_that_calls_alone() {
     assert_eq!(world.outcome("mine")["value"], "k");
 }
 
+/// Case WRK-04: a worker that is told to leave ends what it has, and nobody does it beside it; what is new goes to another.
+#[test]
+fn a_worker_that_leaves_ends_what_it_has_alone() {
+    let world = World::with_flows();
+    let _server = world.host(&["--no-workers", "flows/repeatable.flow"]);
+    let mut first = world.worker("first", 2);
+    world.close("a", Gate::Before);
+    world.begin("Repeatable", "a", &json!({"name": "a"}));
+    world.reached("a", Gate::Before);
+    let second = world.worker("second", 2);
+    first.signal("TERM");
+    world.open("a", Gate::Before);
+    assert_eq!(world.outcome("a")["kind"], "done");
+    let lines = world.lines("a");
+    assert_eq!((lines.len(), lines[0].pid), (1, u64::from(first.pid())), "{lines:?}");
+    assert_eq!(first.finish().code, Some(0));
+    world.begin("Repeatable", "c", &json!({"name": "c"}));
+    assert_eq!(world.outcome("c")["kind"], "done");
+    assert_eq!(world.lines("c")[0].pid, u64::from(second.pid()));
+}
+
 /// Case WRK-06: only the token that was given out counts, and only while its operation is open.
 #[test]
 fn reports_under_wrong_tokens_change_nothing() {

@@ -17,6 +17,7 @@ from .async_client import AsyncClient
 from .client import Client
 from .context import Cancelled, Context, NoLongerWanted
 from .schemas import Approved, CannotTell, Happened, NotHappened, SchemaError, Verdict, schema
+from .secret import Secret
 from .transport import ApiError, Unreachable
 from .views import (
     Frame,
@@ -60,6 +61,7 @@ __all__ = [
     "RunFailed",
     "RunTerminated",
     "SchemaError",
+    "Secret",
     "Unreachable",
     "Verdict",
     "Worker",

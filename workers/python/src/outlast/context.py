@@ -14,6 +14,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Protocol
 
+from . import secret
 from .forms import dump, parse_time
 from .limits import PROGRESS_BATCH_BYTES, PROGRESS_BYTES_MAX
 from .schemas import to_json
@@ -151,6 +152,8 @@ class Partial:
 
     def __init__(self) -> None:
         self._unsent = ""
+        # What may begin a secret.
+        self._held = ""
         self._unsent_bytes = 0
         self._sent_chars = 0
         self._taken_bytes = 0
@@ -166,8 +169,11 @@ class Partial:
         fits = data[:room].decode("utf-8", "ignore")
         # Once something is left out, what follows is, too: a text with a gap would be a lie.
         self._taken_bytes = PROGRESS_BYTES_MAX if len(data) > room else self._taken_bytes + len(data)
-        self._unsent += fits
-        self._unsent_bytes += len(fits.encode())
+        held = self._held + fits
+        settled = secret.mask.settled(held)
+        shown, self._held = secret.mask.text(held[:settled]), held[settled:]
+        self._unsent += shown
+        self._unsent_bytes += len(shown.encode())
 
     def set_percent(self, percent: float) -> None:
         self._percent = percent

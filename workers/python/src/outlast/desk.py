@@ -1,7 +1,7 @@
 """What a worker has in hand: running attempts, and words for the runtime that it has not acknowledged.
 
 Leaves sending to the loops. A token moves from running to unacknowledged under one lock, so ``holding`` never misses it: the runtime
-takes a token that is not listed for one that never arrived.
+takes a token that is not listed for one that never arrived. No word that it keeps has a secret in it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from . import secret
 from .context import Cancelled, Context, NoLongerWanted, Partial
 from .forms import dump
 from .limits import REPORT_BYTES_MAX
@@ -109,7 +110,7 @@ class _Entry:
 
 
 def _entry(token: str, word: dict[str, Any], told: Callable[[str], None] | None = None) -> _Entry:
-    outcome = {"token": token, **word}
+    outcome = {"token": token, **secret.mask.json(word)}
     return _Entry(outcome, len(dump(outcome)), told)
 
 

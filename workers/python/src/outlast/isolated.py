@@ -13,6 +13,7 @@ import threading
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
+from . import secret
 from .context import Cancelled, Context, NoLongerWanted
 from .limits import STOP_GRACE_S
 
@@ -29,7 +30,7 @@ def run(activity: Activity, hand: Hand) -> Any:
     """Runs an attempt in a new process; returns or raises what it did."""
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
-    process = spawn.Process(target=_child, args=(theirs, activity.function, hand.task), name=f"outlast {activity.name}")
+    process = spawn.Process(target=_child, args=(theirs, activity.function, hand.task, secret.declared()), name=f"outlast {activity.name}")
     process.start()
     theirs.close()
     assert process.pid is not None
@@ -152,12 +153,13 @@ class _Pipe:
             raise NoLongerWanted("the runtime no longer wants this attempt")
 
 
-def _child(pipe: Connection, function: Any, task: dict[str, Any]) -> None:
+def _child(pipe: Connection, function: Any, task: dict[str, Any], secrets: list[str]) -> None:
     from . import activities
     from .desk import BAD_RESULT
     from .schemas import Mismatch
 
     os.setpgid(0, 0)
+    secret.declare(secrets)
     cancelled = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: cancelled.set())
     # The keyboard speaks to the worker, which decides.

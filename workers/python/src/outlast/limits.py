@@ -46,3 +46,9 @@ CLIENT_PATIENCE_S = 30.0
 """How long the client tries again while the server is away or busy."""
 WAIT_S_MAX = 240
 """How long one request waits for the end of a run; then the client asks again. Below the server's own limit."""
+SECRET_BYTES_MIN = 4
+"""Characters of a secret that can be hidden: a shorter one stands in every other text."""
+SECRET_FORM_BYTES_MIN = 6
+"""Characters of another form of a secret that is hidden."""
+SECRET_LINE_BYTES_MIN = 12
+"""Characters of a line of a secret that is a secret of its own."""

@@ -18,6 +18,7 @@ from decimal import Decimal
 from typing import Any, Generic, Literal, TypeVar, Union
 
 from .forms import duration_text, parse_bytes, parse_decimal, parse_duration, parse_time, time_text
+from .secret import Secret
 
 __all__ = [
     "Approved", "CannotTell", "Happened", "Mismatch", "NotHappened", "SchemaError", "Verdict",
@@ -114,6 +115,8 @@ class _Writer:
         if hint in _SCALARS:
             return dict(_SCALARS[hint])
         origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+        if hint is Secret:
+            return {"type": "string", "description": "the name of a secret"}
         if origin is Literal:
             return {"enum": [_literal(value, where) for value in args]}
         if origin is Union:
@@ -181,6 +184,9 @@ def decode(value: Any, hint: Any, where: str = "value") -> Any:
         return None if value is None else _misfit(where, "null", value)
     if hint in _SCALARS:
         return _scalar(value, hint, where)
+    if hint is Secret:
+        name = value.get("$secret") if isinstance(value, dict) else None
+        return Secret(name) if isinstance(name, str) else _misfit(where, "a secret", value)
     origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
     if origin is Literal:
         found = [member for member in args if _same(_literal(member, where), value)]

@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import secrets
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterable
+from secrets import token_hex
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
-from . import activities, attempt
+from . import activities, attempt, secret
 from .activities import Activity
 from .desk import Desk, Hand
 from .limits import (
@@ -50,7 +50,8 @@ class Worker:
     ``Worker("greeter", [greet]).serve()`` blocks until SIGTERM or SIGINT, then drains; ``with Worker(…):`` serves in threads beside
     your own code. ``concurrency`` is how many attempts run at once. ``address`` is ``http://host:port``, ``https://host`` or
     ``unix:/path``; left out, ``OUTLAST_URL``, else the socket of the user's data directory. ``token`` is needed where the server
-    demands one (left out: ``OUTLAST_TOKEN``), ``cafile`` where its certificate is of a private authority (``OUTLAST_CA``).
+    demands one (left out: ``OUTLAST_TOKEN``), ``cafile`` where its certificate is of a private authority (``OUTLAST_CA``). ``secrets``
+    names variables of the environment whose values are taken out of whatever the worker says; a ``Secret`` parameter gives them.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Worker:
         queues: Iterable[str] = ("default",),
         profile: str | None = None,
         concurrency: int = 1,
+        secrets: Iterable[str] = (),
         drain: float = DRAIN_S_MAX,
         exit_when_fenced: bool = True,
     ) -> None:
@@ -73,7 +75,8 @@ class Worker:
             raise ValueError("a worker needs activities, and room for one attempt at least")
         if len(self.activities) < len(described):
             raise ValueError(f"an activity is offered twice: {sorted(each.name for each in described)}")
-        boot = f"{os.getpid():x}-{secrets.token_hex(8)}"
+        secret.declare(secrets)
+        boot = f"{os.getpid():x}-{token_hex(8)}"
         self._register = {
             "worker": f"{name}-{boot}",
             "boot": boot,
