@@ -289,7 +289,7 @@ fn every_tool_takes_the_arguments_that_the_model_is_told_of() {
         None => Reply::Text("done".to_owned()),
     });
     let mut command = vec!["run", "--task", "go", "--on-ask", "approve"];
-    for rule in ["shell(*)", "write(*)", "edit(*)", "append(*)"] {
+    for rule in ["shell(*)", "write(*)", "edit(*)", "append(*)", "fetch(*)"] {
         command.extend(["--allow", rule]);
     }
     assert_eq!(succeeded(&run_with(&world, &server, &command)).stdout.trim(), "done");
