@@ -169,6 +169,12 @@ impl MemoryStore {
         self.lock().written_bytes
     }
 
+    /// Returns how many commits there were, over all lives.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.lock().commit_last
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -84,9 +84,11 @@ impl State {
         }
         self.not_ended()?;
         let all: Vec<_> = self.core.ops.keys().filter_map(|id| Some((*id, open(*id)?))).collect();
-        match all.as_slice() {
-            [only] => Ok(*only),
-            several => Err(Refusal::WhichQuestion { open: several.iter().map(|(id, _)| *id).collect() }),
+        match (all.as_slice(), self.core.decided.last()) {
+            ([only], _) => Ok(*only),
+            // Whoever answers what was the only question comes too late for it.
+            ([], Some((id, how))) => Err(Refusal::AlreadyDecided { op: *id, how: how.clone() }),
+            (several, _) => Err(Refusal::WhichQuestion { open: several.iter().map(|(id, _)| *id).collect() }),
         }
     }
 }

@@ -71,6 +71,9 @@ fn the_first_answer_wins_and_later_ones_hear_of_it() {
     run.must(named("ann", None));
     let how = "rejected by ann".to_owned();
     assert_eq!(run.give(&named("bob", None)), Err(Refusal::AlreadyDecided { op: questions[0], how }));
+    run.must(Run::answer(Choice::Approve, "cid"));
+    let late = run.give(&Run::answer(Choice::Reject, "bob"));
+    assert!(matches!(late, Err(Refusal::AlreadyDecided { op, .. }) if op == questions[1]), "{late:?}");
 }
 
 #[test]

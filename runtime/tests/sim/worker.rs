@@ -1,0 +1,100 @@
+//! A worker that does what the protocol asks: it renews its lease, gives attempts up before the lease ends, stops what it must stop,
+//! and delivers results until they are taken, over a network that loses calls and answers.
+//!
+//! Invariant: an effect happens in one moment, and only while the worker may believe that the attempt is its own.
+
+use outlast_kernel::ids::Millis;
+use outlast_protocol::worker::{Offer, Outcome, OutcomeKind, Register, StoppedWhy, Task};
+
+/// What the runtime grants for each lease; the worker gives attempts up when six eighths of it are over.
+pub(crate) const LEASE_MS: i64 = 30_000;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) name: String,
+    /// How often it was started.
+    pub(crate) life: u32,
+    pub(crate) session: Option<String>,
+    /// When the last call was sent that was answered.
+    pub(crate) renewed_at: Millis,
+    /// Whether the last call was not answered.
+    pub(crate) fails: bool,
+    /// Whether it reaches nobody.
+    pub(crate) is_cut: bool,
+    pub(crate) is_stopped: bool,
+    /// Attempts that it has and has not carried out.
+    pub(crate) hands: Vec<Task>,
+    /// Results that were not taken yet, each with its attempt.
+    pub(crate) outbox: Vec<(Task, OutcomeKind)>,
+    /// Results that were taken.
+    pub(crate) sent: Vec<Outcome>,
+}
+
+impl Worker {
+    pub(crate) fn new(number: u8) -> Worker {
+        Worker {
+            name: format!("w{number}"),
+            life: 0,
+            session: None,
+            renewed_at: Millis(0),
+            fails: false,
+            is_cut: false,
+            is_stopped: false,
+            hands: Vec::new(),
+            outbox: Vec::new(),
+            sent: Vec::new(),
+        }
+    }
+
+    pub(crate) fn boot(&self) -> String {
+        format!("{}-{}", self.name, self.life)
+    }
+
+    /// What it says when it comes, or comes back.
+    pub(crate) fn register(&self) -> Register {
+        let names = ["look", "put", "pay", "paid", "wire", "book", "unbook"];
+        let offer = |name: &str| Offer { name: name.into(), ..Offer::default() };
+        let held = self.hands.iter().map(|task| task.token.clone());
+        Register {
+            worker: self.name.clone(),
+            boot: self.boot(),
+            queues: vec!["q".into()],
+            profile: Some("p".into()),
+            concurrency: 4,
+            activities: names.map(offer).into(),
+            holding: held.chain(self.outbox.iter().map(|(task, _)| task.token.clone())).collect(),
+            pid: None,
+        }
+    }
+
+    /// A call was answered that was sent at this moment.
+    pub(crate) fn answered(&mut self, at: Millis) {
+        (self.renewed_at, self.fails) = (at, false);
+    }
+
+    /// Gives attempts up when the lease may end soon.
+    pub(crate) fn fence(&mut self, now: Millis) {
+        if self.fails && now.0 - self.renewed_at.0 >= LEASE_MS * 6 / 8 {
+            self.hands.clear();
+        }
+    }
+
+    /// Stops an attempt, if it has it, and says so.
+    pub(crate) fn stop(&mut self, token: &str) {
+        if let Some(at) = self.hands.iter().position(|task| task.token == token) {
+            self.outbox.push((self.hands.remove(at), OutcomeKind::Stopped { why: StoppedWhy::Cancelled }));
+        }
+    }
+
+    /// It dies, with all that it has, and is started again.
+    pub(crate) fn die(&mut self) {
+        let (name, life) = (self.name.clone(), self.life + 1);
+        *self = Worker { name, life, is_cut: self.is_cut, ..Worker::new(0) };
+    }
+
+    /// Whether it is about to carry out an attempt of this operation.
+    pub(crate) fn may_act_on(&self, run: &str, op: &str) -> bool {
+        !self.is_stopped && self.hands.iter().any(|task| task.run == run && task.op == op)
+    }
+}

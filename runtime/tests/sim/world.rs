@@ -1,0 +1,387 @@
+//! A world of one runtime, some workers and a few people, to which deeds happen one after the other.
+//!
+//! Invariant: after each deed everything that can go on has gone on, so the same deeds give the same world; a runtime that died is
+//! followed by the next one, over what was durable.
+
+use std::sync::Arc;
+
+use outlast_kernel::ids::Millis;
+use outlast_protocol::ApiError;
+use outlast_protocol::requests::{Answer, Deploy, FileText, Send, Start};
+use outlast_protocol::run::{RunView, WaitingFor};
+use outlast_runtime::engine::{Clock, Engine, ManualClock, Options, Watch};
+use outlast_store::{Filter, MemoryStore};
+use serde_json::{Value as Json, json};
+
+use crate::deed::{Deed, WORKERS};
+use crate::flows::{FLOWS, NAMES};
+use crate::seen::{Seen, Verdict, demand};
+use crate::worker::Worker;
+
+/// A moment in 2027.
+const START: Millis = Millis(1_800_000_000_000);
+/// Milliseconds between two signs of life.
+const BEAT_MS: u64 = 2_000;
+/// Rounds to the disk and back after which a world counts as one that never comes to rest.
+const SETTLE_MAX: usize = 50;
+/// How often everybody does all they can before a run that has not ended counts as stuck.
+const ROUNDS_MAX: usize = 200;
+
+/// See the module.
+pub(crate) struct World {
+    store: MemoryStore,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) engine: Engine,
+    pub(crate) workers: Vec<Worker>,
+    pub(crate) seen: Seen,
+    /// Streams that somebody follows, until the runtime dies.
+    watches: Vec<(String, Watch)>,
+    said: u64,
+}
+
+/// Plays deeds to their end, heals the world, and returns what was seen.
+pub(crate) async fn play(deeds: &[Deed]) -> Result<String, String> {
+    let mut world = World::new().await?;
+    for deed in deeds {
+        world.happen(*deed).await.map_err(|why| format!("{deed:?}: {why}"))?;
+        world.read_streams().await;
+        world.go_on().await?;
+    }
+    world.heal().await?;
+    world.check().await?;
+    Ok(world.seen.digest())
+}
+
+fn in_words(error: ApiError) -> String {
+    format!("{:?}: {}", error.code, error.message)
+}
+
+async fn open(store: &MemoryStore, clock: &Arc<ManualClock>) -> Result<Engine, String> {
+    let clock: Arc<dyn Clock> = clock.clone();
+    let options = Options { clock, seed: Some(1), ..Options::default() };
+    Engine::open(Arc::new(store.clone()), options).await.map_err(in_words)
+}
+
+pub(crate) fn name(run: u8) -> String {
+    format!("r{run}")
+}
+
+fn flow(run: u8) -> &'static str {
+    NAMES[usize::from(run) % NAMES.len()]
+}
+
+impl World {
+    async fn new() -> Result<World, String> {
+        let (store, clock) = (MemoryStore::new(), Arc::new(ManualClock::new(START)));
+        let engine = open(&store, &clock).await?;
+        let files = vec![FileText { name: "sim.flow".into(), text: FLOWS.into() }];
+        engine.deploy(Deploy { files, profile: None }).await.map_err(|error| format!("{error:?}"))?;
+        let workers = (0..WORKERS).map(Worker::new).collect();
+        Ok(World { store, clock, engine, workers, seen: Seen::default(), watches: Vec::new(), said: 0 })
+    }
+
+    /// Lets one thing happen.
+    async fn happen(&mut self, deed: Deed) -> Verdict {
+        match deed {
+            Deed::Start { run } => self.start(run).await,
+            Deed::StartWithOtherInput { run } => self.start_with_other_input(run).await,
+            Deed::Say { run } => self.say(run, "Say").await,
+            Deed::Close { run } => self.say(run, "closed").await,
+            Deed::Answer { run, approve } => self.answer(&name(run), approve).await,
+            Deed::Cancel { run } => self.cancel(&name(run)).await,
+            Deed::Watch { run } => self.watch(&name(run)).await,
+            Deed::Poll { worker, lost } => self.poll(worker, lost).await,
+            Deed::Work { worker, hand } => self.work(worker, hand),
+            Deed::Fail { worker, hand } => self.fail(worker, hand),
+            Deed::Report { worker, lost } => self.report(worker, lost).await,
+            Deed::Repeat { worker } => self.repeat(worker).await,
+            Deed::Cut { worker } => self.change(worker, |worker| worker.is_cut = true),
+            Deed::Mend { worker } => self.change(worker, |worker| worker.is_cut = false),
+            Deed::Stop { worker } => self.change(worker, |worker| worker.is_stopped = true),
+            Deed::Continue { worker } => self.wake(worker).await,
+            Deed::Kill { worker, noticed } => self.kill(worker, noticed).await,
+            Deed::Pass { ms } => self.pass(ms.into()).await,
+            Deed::Slip { ms } => {
+                self.clock.slip(ms.into());
+                Ok(())
+            }
+            Deed::Crash => self.crash().await,
+            Deed::CrashAt { commits, side } => {
+                self.store.crash_at(commits.into(), side);
+                Ok(())
+            }
+            Deed::FailSync { outcome } => {
+                self.store.fail_next_sync(outcome);
+                Ok(())
+            }
+            Deed::FillDisk => {
+                self.store.fill_disk();
+                Ok(())
+            }
+            Deed::EmptyDisk => {
+                self.store.empty_disk();
+                Ok(())
+            }
+        }
+    }
+
+    fn change(&mut self, worker: u8, how: impl FnOnce(&mut Worker)) -> Verdict {
+        how(&mut self.workers[usize::from(worker)]);
+        Ok(())
+    }
+
+    async fn start(&mut self, run: u8) -> Verdict {
+        let input = json!({ "x": i64::from(run) * 100 });
+        let start = Start {
+            id: Some(name(run)),
+            flow: flow(run).into(),
+            input,
+            profile: Some("p".into()),
+            ..Start::default()
+        };
+        let was_there = self.seen.started.contains(&name(run));
+        let Ok((_, existing)) = self.engine.start(start, "test").await else { return Ok(()) };
+        self.seen.started.insert(name(run));
+        demand(existing || !was_there, || format!("{} was started twice", name(run)))
+    }
+
+    async fn start_with_other_input(&mut self, run: u8) -> Verdict {
+        if !self.seen.started.contains(&name(run)) {
+            return Ok(());
+        }
+        let start = Start {
+            id: Some(name(run)),
+            flow: flow(run).into(),
+            input: json!({ "x": -1 }),
+            profile: Some("p".into()),
+            ..Start::default()
+        };
+        let answer = self.engine.start(start, "test").await;
+        demand(answer.is_err(), || format!("{} was started anew with other input", name(run)))
+    }
+
+    async fn say(&mut self, run: u8, what: &str) -> Verdict {
+        self.said += 1;
+        let value = if what == "Say" { json!({ "text": format!("m{}", self.said) }) } else { Json::Null };
+        let send = Send { name: what.into(), value, id: None };
+        if let Ok(accepted) = self.engine.message(&name(run), send, "ann").await
+            && accepted.accepted > 0
+        {
+            let kind = if what == "Say" { "message" } else { "closed" };
+            self.seen.acknowledge(&name(run), accepted.accepted, kind);
+        }
+        Ok(())
+    }
+
+    async fn answer(&mut self, run: &str, approve: bool) -> Verdict {
+        let Ok(view) = self.engine.get(run).await else { return Ok(()) };
+        let Some(question) = view.questions.first() else { return Ok(()) };
+        let choice = if approve { "approve" } else { "reject" };
+        let answer =
+            Answer { question: Some(question.id.clone()), choice: choice.into(), ..Answer::default() };
+        if let Ok(accepted) = self.engine.answer(run, answer, "ann").await {
+            self.seen.acknowledge(run, accepted.accepted, "answered");
+        }
+        Ok(())
+    }
+
+    async fn cancel(&mut self, run: &str) -> Verdict {
+        if let Ok(accepted) = self.engine.cancel(run, "ann").await {
+            self.seen.cancelled.insert(run.to_owned());
+            self.seen.acknowledge(run, accepted.accepted, "cancelled");
+        }
+        Ok(())
+    }
+
+    async fn watch(&mut self, run: &str) -> Verdict {
+        if let Ok(watch) = self.engine.watch(run, None).await {
+            self.watches.push((run.to_owned(), watch));
+        }
+        Ok(())
+    }
+
+    /// Reads what streams show by now: it counts as promised.
+    async fn read_streams(&mut self) {
+        for (run, watch) in &mut self.watches {
+            loop {
+                let frame = tokio::select! {
+                    biased;
+                    frame = watch.next() => frame,
+                    () = std::future::ready(()) => None,
+                };
+                let Some(frame) = frame else { break };
+                self.seen.shown(run, frame.id.as_deref());
+            }
+        }
+    }
+
+    /// Lets time pass, with the signs of life that workers give meanwhile.
+    pub(crate) async fn pass(&mut self, ms: u64) -> Verdict {
+        let mut left = ms;
+        while left > 0 {
+            let step = left.min(BEAT_MS);
+            left -= step;
+            self.clock.advance(step);
+            self.go_on().await?;
+            for worker in 0..WORKERS {
+                self.beat(worker).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// The process dies, and the next one opens what was durable.
+    async fn crash(&mut self) -> Verdict {
+        self.look().await?;
+        self.next_life().await
+    }
+
+    /// Lets everything that can go on go on; a process that died meanwhile is followed by the next one.
+    async fn go_on(&mut self) -> Verdict {
+        self.settle().await;
+        while !self.engine.status()["failed"].is_null() {
+            self.next_life().await?;
+        }
+        Ok(())
+    }
+
+    async fn next_life(&mut self) -> Verdict {
+        self.read_streams().await;
+        self.watches.clear();
+        self.store = self.store.crash();
+        self.engine = open(&self.store, &self.clock).await?;
+        self.settle().await;
+        self.look().await
+    }
+
+    /// To the disk and back, until nothing comes of it any more: one step may cause another.
+    async fn settle(&self) {
+        while self.engine.status()["recovering"] == true && self.engine.status()["failed"].is_null() {
+            tokio::task::yield_now().await;
+        }
+        let mut calm = 0;
+        for round in 0..SETTLE_MAX {
+            turn().await;
+            let (before, record) = (self.store.commits(), json!({ "round": round, "now": self.clock.now() }));
+            // A process that died, or a full disk: nothing comes of it.
+            let _kept = self.engine.put_profile("settle", record).await;
+            turn().await;
+            calm = if self.store.commits() <= before + 1 { calm + 1 } else { 0 };
+            if calm == 2 {
+                return;
+            }
+        }
+    }
+
+    /// Reads all runs and compares them with what was seen before.
+    async fn look(&mut self) -> Verdict {
+        if !self.engine.status()["failed"].is_null() {
+            return Ok(());
+        }
+        for view in self.runs().await? {
+            let mut events: Vec<Json> = Vec::new();
+            loop {
+                let after = events.iter().rev().find_map(|event| event["n"].as_u64()).unwrap_or(0);
+                let Ok(page) = self.engine.events(&view.id, after, 1_000).await else { return Ok(()) };
+                events.extend(page.items);
+                if page.next.is_none() {
+                    break;
+                }
+            }
+            self.seen.read(&view.id, events)?;
+            if let Some(outcome) = &view.outcome {
+                self.seen.ended(&view.id, json!(outcome))?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn runs(&self) -> Result<Vec<RunView>, String> {
+        let list = self.engine.list(Filter { limit: 100, ..Filter::default() }).await;
+        Ok(list.map(|list| list.items).unwrap_or_default())
+    }
+
+    /// Ends all faults and lets everybody do all they can, until every run has ended.
+    async fn heal(&mut self) -> Verdict {
+        self.store.empty_disk();
+        for worker in 0..WORKERS {
+            self.workers[usize::from(worker)].is_cut = false;
+            self.wake(worker).await?;
+        }
+        for _ in 0..ROUNDS_MAX {
+            self.go_on().await?;
+            let open: Vec<RunView> =
+                self.runs().await?.into_iter().filter(|run| run.outcome.is_none()).collect();
+            if open.is_empty() {
+                return self.look().await;
+            }
+            for run in &open {
+                // A run that nobody has to touch is not touched: it must go on by itself.
+                if !run.questions.is_empty() {
+                    self.answer(&run.id, true).await?;
+                }
+                if matches!(run.waiting_for, Some(WaitingFor::Message { .. })) {
+                    let send = Send { name: "closed".into(), value: Json::Null, id: None };
+                    let _closed_already = self.engine.message(&run.id, send, "ann").await;
+                }
+            }
+            for worker in 0..WORKERS {
+                self.toil(worker).await?;
+            }
+            self.pass(BEAT_MS).await?;
+        }
+        let open = self.runs().await?.into_iter().filter(|run| run.outcome.is_none());
+        let stuck: Vec<String> = open
+            .map(|run| format!("{} of {} in {}: {:?}", run.id, run.flow, run.state, run.waiting_for))
+            .collect();
+        Err(format!("the world is well and these go nowhere: {stuck:?}"))
+    }
+
+    /// Checks what only the end can show.
+    async fn check(&mut self) -> Verdict {
+        self.crash().await?;
+        self.seen.check_histories()?;
+        let runs = self.runs().await?;
+        for view in &runs {
+            match view.flow.as_str() {
+                "Talk" => self.seen.check_talk(&view.id)?,
+                "Trip" => self.seen.check_trip(&view.id)?,
+                _ => {}
+            }
+            self.check_stream(&view.id).await?;
+        }
+        let idle = self.workers.iter().all(|worker| worker.hands.is_empty());
+        demand(idle, || "all has ended and somebody still has work".to_owned())
+    }
+
+    /// A stream that is resumed anywhere goes on without a gap and without a repetition.
+    async fn check_stream(&self, run: &str) -> Verdict {
+        let whole = self.frames(run, None).await?;
+        for at in [0, whole.len() / 2, whole.len().saturating_sub(1)] {
+            let Some((id, _)) = whole.get(at) else { continue };
+            let rest = self.frames(run, Some(id)).await?;
+            demand(rest == whole[at + 1..], || {
+                format!("the stream of {run} after {id} is {rest:?} of {whole:?}")
+            })?;
+        }
+        Ok(())
+    }
+
+    async fn frames(&self, run: &str, after: Option<&str>) -> Result<Vec<(String, Json)>, String> {
+        let mut watch = self.engine.watch(run, after).await.map_err(in_words)?;
+        let mut frames = Vec::new();
+        while let Some(frame) = watch.next().await {
+            if let Some(id) = frame.id {
+                frames.push((id, frame.data));
+            }
+        }
+        Ok(frames)
+    }
+}
+
+/// Gives every task of this thread several turns.
+async fn turn() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
