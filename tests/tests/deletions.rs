@@ -1,7 +1,5 @@
 //! Deleting runs with real processes: by command, by time, through kills.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use outlast_tests::process::until;
 use outlast_tests::random::{Random, repeats};
 use outlast_tests::world::World;

@@ -169,9 +169,9 @@ impl MemoryStore {
         self.lock().written_bytes
     }
 
-    /// Returns how many commits there were, over all lives.
+    /// Returns the number of the last commit, over all lives.
     #[must_use]
-    pub fn commits(&self) -> u64 {
+    pub fn commit_last(&self) -> u64 {
         self.lock().commit_last
     }
 

@@ -262,11 +262,12 @@ impl World {
         let mut calm = 0;
         for round in 0..SETTLE_MAX {
             turn().await;
-            let (before, record) = (self.store.commits(), json!({ "round": round, "now": self.clock.now() }));
+            let (before, record) =
+                (self.store.commit_last(), json!({ "round": round, "now": self.clock.now() }));
             // A process that died, or a full disk: nothing comes of it.
             let _kept = self.engine.put_profile("settle", record).await;
             turn().await;
-            calm = if self.store.commits() <= before + 1 { calm + 1 } else { 0 };
+            calm = if self.store.commit_last() <= before + 1 { calm + 1 } else { 0 };
             if calm == 2 {
                 return;
             }
