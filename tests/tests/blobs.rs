@@ -1,7 +1,5 @@
 //! Bytes by their hash, with real processes: brought, named, killed, fetched, carried elsewhere.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use outlast_tests::socket::request;
 use outlast_tests::world::World;
 use serde_json::json;

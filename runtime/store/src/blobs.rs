@@ -269,11 +269,14 @@ pub(crate) fn plan_sweep(view: &impl View, now: Millis) -> Result<Option<(Plan, 
     Ok(Some((plan, purge)))
 }
 
+/// What is called with the key of each step.
+pub(crate) type VisitStep<'a> = dyn FnMut(&[u8]) -> Result<ControlFlow<()>, StoreError> + 'a;
+
 /// Visits the keys of the steps that hold or name a blob.
 pub(crate) fn each_reference(
     view: &impl View,
     id: &BlobId,
-    visit: &mut dyn FnMut(&[u8]) -> Result<ControlFlow<()>, StoreError>,
+    visit: &mut VisitStep<'_>,
 ) -> Result<(), StoreError> {
     let from = keys::reference(id, &[]);
     let to = keys::reference(id, &[0xff]);

@@ -173,6 +173,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Step<'_>, CodecError> {
     Ok(Step { first, count, chain, header: &bytes[..CHAIN_AT], events: rest })
 }
 
+/// What is called with each event as bytes.
+type VisitEvent<'a> = dyn FnMut(Seq, &[u8]) -> Result<(), CodecError> + 'a;
+
 impl Step<'_> {
     /// Returns the number of its last event.
     pub(crate) fn last(&self) -> Seq {
@@ -217,10 +220,7 @@ impl Step<'_> {
         Ok(found)
     }
 
-    fn each_event(
-        &self,
-        visit: &mut dyn FnMut(Seq, &[u8]) -> Result<(), CodecError>,
-    ) -> Result<(), CodecError> {
+    fn each_event(&self, visit: &mut VisitEvent<'_>) -> Result<(), CodecError> {
         let mut rest = self.events;
         for i in 0..u64::from(self.count) {
             let length = u32::from_le_bytes(take_array(&mut rest)?);
