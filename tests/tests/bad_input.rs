@@ -166,7 +166,7 @@ fn a_store_of_a_newer_release_is_left_as_it_is() {
     assert_eq!(world.run(&["run", "examples/report.flow"]).code, Some(0));
     let format = world.data().join("FORMAT");
     let text = std::fs::read_to_string(&format).unwrap();
-    std::fs::write(&format, text.replace('1', "999")).unwrap();
+    std::fs::write(&format, text.replace('2', "999")).unwrap();
     let before = bytes_of(&world.data());
     for arguments in [&["runs"][..], &["run", "examples/report.flow"], &["serve"], &["doctor"]] {
         refused(&world.run(arguments), 75, &["999", "newer release"]);
@@ -384,7 +384,7 @@ fn http_requests_that_do_not_fit_are_refused_with_the_reason() {
     fault(&api.get("/v1/runs?cursor=odd"), 400, "invalid_cursor", &["odd"]);
     fault(&api.get("/v1/runs/nope/result?wait=soon"), 422, "invalid", &["soon", "30s"]);
     fault(&api.get("/v2"), 404, "not_found", &["/v2"]);
-    fault(&api.send("DELETE", "/v1/runs/nope", &[], ""), 405, "method_not_allowed", &["DELETE"]);
+    fault(&api.send("PUT", "/v1/runs/nope", &[], ""), 405, "method_not_allowed", &["PUT"]);
     let deploy = json!({"files": [{"name": "bad.flow", "text": "edition 1\nflow {"}]});
     let answer = api.post("/v1/flows", &deploy);
     fault(&answer, 422, "invalid", &["diagnostics"]);

@@ -27,7 +27,8 @@ fn each_promise_names_tests_that_exist() {
         let (mut text, mut named) = (String::new(), 0);
         for word in tests.split('`').skip(1).step_by(2) {
             if Path::new(word).extension().is_some_and(|found| found == "rs") {
-                text = fs::read_to_string(root().join(word)).unwrap_or_else(|error| panic!("{word}: {error}"));
+                text =
+                    fs::read_to_string(root().join(word)).unwrap_or_else(|error| panic!("{word}: {error}"));
             } else {
                 assert!(text.contains(&format!("fn {word}(")), "promise {number}: there is no test {word}");
                 named += 1;

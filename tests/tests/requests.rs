@@ -94,7 +94,7 @@ fn a_wrong_method_is_told_what_there_is() {
     let (_server, api) = world.serve(&["--no-workers", "flows/approved_once.flow"]);
     for (method, path, status) in [
         ("PATCH", "/v1/runs", 405),
-        ("DELETE", "/v1/runs/r", 405),
+        ("PUT", "/v1/runs/r", 405),
         ("TRACE", "/health/live", 405),
         ("GET", "/v1/nothing", 404),
         ("PATCH", "/v1/nothing", 404),
