@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use outlast_tests::process::until;
@@ -25,9 +26,30 @@ fn duration() -> Duration {
     Duration::from_secs(seconds.unwrap_or(5))
 }
 
+/// Whether a runtime listens: two hundred clients that knock at a closed door would leave no processor to the one who opens it.
+#[derive(Debug, Default)]
+struct Door {
+    is_open: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Door {
+    fn set(&self, is_open: bool) {
+        *self.is_open.lock().unwrap_or_else(PoisonError::into_inner) = is_open;
+        self.changed.notify_all();
+    }
+
+    /// Waits until it is open.
+    fn wait(&self) {
+        let closed = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.changed.wait_while(closed, |is_open| !*is_open));
+    }
+}
+
 /// Somebody with a run of their own.
 struct Client<'w> {
     world: &'w World,
+    door: &'w Door,
     run: String,
     random: Random,
     /// The orders that were accepted and not refused by the clerk, in their order.
@@ -39,10 +61,10 @@ struct Client<'w> {
 }
 
 impl<'w> Client<'w> {
-    fn new(world: &'w World, number: u64, seed: u64) -> Client<'w> {
+    fn new((world, door): (&'w World, &'w Door), number: u64, seed: u64) -> Client<'w> {
         let random = Random::of(seed ^ (number << 32));
         let (taken, refused) = (Vec::new(), Vec::new());
-        Client { world, run: format!("c{number}"), random, taken, refused, cuts: 0 }
+        Client { world, door, run: format!("c{number}"), random, taken, refused, cuts: 0 }
     }
 
     /// Orders, one after the other, until it is told to stop.
@@ -78,12 +100,18 @@ impl<'w> Client<'w> {
         let path = format!("/v1/runs/{}", self.run);
         let mut found = Value::Null;
         until("the question", || {
-            let run =
-                request(&self.world.socket(), "GET", &path, &[], b"").ok().filter(|run| run.status == 200);
-            found = run.map(|run| run.body["questions"][0].clone()).unwrap_or_default();
+            // The result of a run that asks is that it asks: it comes as soon as it does.
+            let _it_asks = self.get(&format!("{path}/result?wait=10s"));
+            found = self.get(&path).map(|run| run["questions"][0].clone()).unwrap_or_default();
             found.is_object()
         });
         found
+    }
+
+    fn get(&self, path: &str) -> Option<Value> {
+        self.door.wait();
+        let answer = request(&self.world.socket(), "GET", path, &[], b"").ok()?;
+        (answer.status == 200).then_some(answer.body)
     }
 
     /// Sends the same request until it is accepted; before, now and then, once or twice over a connection that breaks.
@@ -93,6 +121,7 @@ impl<'w> Client<'w> {
         }
         let mut answer = None;
         until(path, || {
+            self.door.wait();
             answer = self.world.try_post(path, body).ok().filter(|answer| !is_worth_repeating(answer));
             answer.is_some()
         });
@@ -151,8 +180,11 @@ fn what_was_accepted_is_found_once_whatever_breaks() {
     let world = World::with_flows();
     let mut server = world.host(&["--no-workers", "flows/collected.flow"]);
     let _workers = [world.worker("one", 32), world.worker("two", 32)];
+    let door = Door::default();
+    door.set(true);
     let seed = random.number();
-    let mut clients: Vec<Client> = (0..CLIENTS).map(|number| Client::new(&world, number, seed)).collect();
+    let mut clients: Vec<Client> =
+        (0..CLIENTS).map(|number| Client::new((&world, &door), number, seed)).collect();
     let stop = AtomicBool::new(false);
     let mut kills = 0;
     std::thread::scope(|scope| {
@@ -162,9 +194,11 @@ fn what_was_accepted_is_found_once_whatever_breaks() {
         let end = Instant::now() + duration();
         while Instant::now() < end {
             server.work_for(Duration::from_millis(300 + random.below(1_500)));
+            door.set(false);
             server.murder();
             kills += 1;
             server = world.host(&["--no-workers"]);
+            door.set(true);
         }
         stop.store(true, Ordering::Relaxed);
     });
