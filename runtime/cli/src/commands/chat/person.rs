@@ -195,7 +195,7 @@ impl Person {
             self.editor.clear();
             return Ok(After::Stay);
         }
-        if let Some(command) = &mut talk.command {
+        if let Some(command) = &talk.command {
             command.interrupt();
             return Ok(After::Stay);
         }
