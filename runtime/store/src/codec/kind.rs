@@ -71,7 +71,7 @@ pub(crate) fn code(kind: &EventKind) -> u16 {
 ///
 /// The serialiser wraps them as `{"done": {…}}`. The code already says the name, so the wrapper is cut off.
 pub(crate) fn write(out: &mut Vec<u8>, kind: &EventKind) -> Result<(), CodecError> {
-    values(kind).try_for_each(check_nesting)?;
+    values(kind).into_iter().try_for_each(check_nesting)?;
     let wrapper = wrapper(code(kind))?;
     let start = out.len();
     let mut serializer = rmp_serde::Serializer::new(&mut *out).with_struct_map();
@@ -102,66 +102,46 @@ pub(crate) fn read(code: u16, body: &[u8]) -> Result<EventKind, CodecError> {
     Ok(kind)
 }
 
-/// Returns the values from outside that a kind holds.
-pub(crate) fn values(kind: &EventKind) -> impl Iterator<Item = &Json> {
-    let (value, fields) = match kind {
-        EventKind::Started(started) => (Some(&started.input), None),
-        EventKind::Done { value, .. } | EventKind::Message { value, .. } => (Some(value), None),
-        EventKind::Handle { handle, .. } => (Some(handle), None),
-        EventKind::Settled { verdict: Settlement::Happened(value), .. }
-        | EventKind::ChildEnded { outcome: Outcome::Done(value) | Outcome::Failed(value), .. } => {
-            (Some(value), None)
+/// The values from outside that a kind holds, to be looked at (`values`) or put in their place (`values_mut, mut`).
+macro_rules! values_of {
+    ($kind:expr, $values:ident $(, $mutable:tt)?) => {
+        match $kind {
+            EventKind::Started(started) => vec![&$($mutable)? started.input],
+            EventKind::Done { value, .. }
+            | EventKind::Message { value, .. }
+            | EventKind::Handle { handle: value, .. }
+            | EventKind::Settled { verdict: Settlement::Happened(value), .. }
+            | EventKind::ChildEnded { outcome: Outcome::Done(value) | Outcome::Failed(value), .. } => vec![value],
+            EventKind::Answered { value, .. } => value.into_iter().collect(),
+            EventKind::Failed { error, .. } => error.fields.$values().collect(),
+            EventKind::Settled { verdict: Settlement::NotHappened | Settlement::Fail, .. }
+            | EventKind::Forked { .. }
+            | EventKind::Configured { .. }
+            | EventKind::Begun { .. }
+            | EventKind::Lost { .. }
+            | EventKind::Void { .. }
+            | EventKind::Released { .. }
+            | EventKind::TimerFired { .. }
+            | EventKind::Withdrawn { .. }
+            | EventKind::Closed
+            | EventKind::Spawned { .. }
+            | EventKind::ChildEnded { outcome: Outcome::Cancelled | Outcome::Terminated, .. }
+            | EventKind::Delivered { .. }
+            | EventKind::Migrated(_)
+            | EventKind::Cancelled { .. }
+            | EventKind::Terminated { .. } => Vec::new(),
         }
-        EventKind::Answered { value, .. } => (value.as_ref(), None),
-        EventKind::Failed { error, .. } => (None, Some(&error.fields)),
-        EventKind::Settled { verdict: Settlement::NotHappened | Settlement::Fail, .. }
-        | EventKind::Forked { .. }
-        | EventKind::Configured { .. }
-        | EventKind::Begun { .. }
-        | EventKind::Lost { .. }
-        | EventKind::Void { .. }
-        | EventKind::Released { .. }
-        | EventKind::TimerFired { .. }
-        | EventKind::Withdrawn { .. }
-        | EventKind::Closed
-        | EventKind::Spawned { .. }
-        | EventKind::ChildEnded { outcome: Outcome::Cancelled | Outcome::Terminated, .. }
-        | EventKind::Delivered { .. }
-        | EventKind::Migrated(_)
-        | EventKind::Cancelled { .. }
-        | EventKind::Terminated { .. } => (None, None),
     };
-    value.into_iter().chain(fields.into_iter().flat_map(serde_json::Map::values))
+}
+
+/// Returns the values from outside that a kind holds.
+pub(crate) fn values(kind: &EventKind) -> Vec<&Json> {
+    values_of!(kind, values)
 }
 
 /// Returns the places of [`values`], in the same order.
 pub(crate) fn values_mut(kind: &mut EventKind) -> Vec<&mut Json> {
-    match kind {
-        EventKind::Started(started) => vec![&mut started.input],
-        EventKind::Done { value, .. }
-        | EventKind::Message { value, .. }
-        | EventKind::Settled { verdict: Settlement::Happened(value), .. }
-        | EventKind::ChildEnded { outcome: Outcome::Done(value) | Outcome::Failed(value), .. } => vec![value],
-        EventKind::Handle { handle, .. } => vec![handle],
-        EventKind::Answered { value, .. } => value.as_mut().into_iter().collect(),
-        EventKind::Failed { error, .. } => error.fields.values_mut().collect(),
-        EventKind::Settled { verdict: Settlement::NotHappened | Settlement::Fail, .. }
-        | EventKind::Forked { .. }
-        | EventKind::Configured { .. }
-        | EventKind::Begun { .. }
-        | EventKind::Lost { .. }
-        | EventKind::Void { .. }
-        | EventKind::Released { .. }
-        | EventKind::TimerFired { .. }
-        | EventKind::Withdrawn { .. }
-        | EventKind::Closed
-        | EventKind::Spawned { .. }
-        | EventKind::ChildEnded { outcome: Outcome::Cancelled | Outcome::Terminated, .. }
-        | EventKind::Delivered { .. }
-        | EventKind::Migrated(_)
-        | EventKind::Cancelled { .. }
-        | EventKind::Terminated { .. } => Vec::new(),
-    }
+    values_of!(kind, values_mut, mut)
 }
 
 /// Returns the bytes that the serialiser puts before the fields of a kind.

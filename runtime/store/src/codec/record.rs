@@ -53,19 +53,12 @@ pub(crate) fn encode_summary(summary: &Summary) -> Result<Vec<u8>, CodecError> {
     if !super::is_flat(&summary.view, NESTING_MAX) {
         return Err(CodecError::Damaged(format!("a view nested deeper than {NESTING_MAX} levels")));
     }
-    let mut out = Vec::with_capacity(256);
-    frame::write(&mut out, frame::SUMMARY);
-    let mut serializer = rmp_serde::Serializer::new(&mut out).with_struct_map();
-    summary.serialize(&mut serializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
-    Ok(out)
+    pack(frame::SUMMARY, 256, summary)
 }
 
 /// Decodes a summary.
-pub(crate) fn decode_summary(mut bytes: &[u8]) -> Result<Summary, CodecError> {
-    frame::expect(&mut bytes, frame::SUMMARY)?;
-    let mut deserializer = rmp_serde::Deserializer::new(bytes);
-    let summary = Summary::deserialize(&mut deserializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
-    end(deserializer.get_ref(), summary)
+pub(crate) fn decode_summary(bytes: &[u8]) -> Result<Summary, CodecError> {
+    unpack(frame::SUMMARY, bytes)
 }
 
 /// Encodes a snapshot taken after an event.
@@ -86,53 +79,32 @@ pub(crate) fn decode_snapshot(mut bytes: &[u8]) -> Result<(Seq, Vec<u8>), CodecE
 
 /// Encodes the segments of a fork's history.
 pub(crate) fn encode_lineage(segments: &[Segment]) -> Result<Vec<u8>, CodecError> {
-    let mut out = Vec::with_capacity(64);
-    frame::write(&mut out, frame::LINEAGE);
-    let mut serializer = rmp_serde::Serializer::new(&mut out).with_struct_map();
-    segments.serialize(&mut serializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
-    Ok(out)
+    pack(frame::LINEAGE, 64, segments)
 }
 
 /// Decodes the segments of a fork's history.
-pub(crate) fn decode_lineage(mut bytes: &[u8]) -> Result<Vec<Segment>, CodecError> {
-    frame::expect(&mut bytes, frame::LINEAGE)?;
-    let mut deserializer = rmp_serde::Deserializer::new(bytes);
-    let segments = Vec::deserialize(&mut deserializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
-    end(deserializer.get_ref(), segments)
+pub(crate) fn decode_lineage(bytes: &[u8]) -> Result<Vec<Segment>, CodecError> {
+    unpack(frame::LINEAGE, bytes)
 }
 
 /// Encodes what is left of a deleted run.
 pub(crate) fn encode_remains(remains: &Remains) -> Result<Vec<u8>, CodecError> {
-    let mut out = Vec::with_capacity(64);
-    frame::write(&mut out, frame::REMAINS);
-    let mut serializer = rmp_serde::Serializer::new(&mut out).with_struct_map();
-    remains.serialize(&mut serializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
-    Ok(out)
+    pack(frame::REMAINS, 64, remains)
 }
 
 /// Decodes what is left of a deleted run.
-pub(crate) fn decode_remains(mut bytes: &[u8]) -> Result<Remains, CodecError> {
-    frame::expect(&mut bytes, frame::REMAINS)?;
-    let mut deserializer = rmp_serde::Deserializer::new(bytes);
-    let remains = Remains::deserialize(&mut deserializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
-    end(deserializer.get_ref(), remains)
+pub(crate) fn decode_remains(bytes: &[u8]) -> Result<Remains, CodecError> {
+    unpack(frame::REMAINS, bytes)
 }
 
 /// Encodes a value that stands alone.
 pub(crate) fn encode_value(value: &Json) -> Result<Vec<u8>, CodecError> {
-    let mut out = Vec::with_capacity(limits::BLOB_BYTES_MIN * 2);
-    frame::write(&mut out, frame::VALUE);
-    let mut serializer = rmp_serde::Serializer::new(&mut out).with_struct_map();
-    value.serialize(&mut serializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
-    Ok(out)
+    pack(frame::VALUE, limits::BLOB_BYTES_MIN * 2, value)
 }
 
 /// Decodes a value that stands alone.
-pub(crate) fn decode_value(mut bytes: &[u8]) -> Result<Json, CodecError> {
-    frame::expect(&mut bytes, frame::VALUE)?;
-    let mut deserializer = rmp_serde::Deserializer::new(bytes);
-    let value = Json::deserialize(&mut deserializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
-    end(deserializer.get_ref(), value)
+pub(crate) fn decode_value(bytes: &[u8]) -> Result<Json, CodecError> {
+    unpack(frame::VALUE, bytes)
 }
 
 /// Encodes a moment.
@@ -163,6 +135,23 @@ pub(crate) fn decode_commit(mut bytes: &[u8]) -> Result<u64, CodecError> {
     frame::expect(&mut bytes, frame::COMMIT)?;
     let number = u64::from_le_bytes(take_array(&mut bytes)?);
     end(bytes, number)
+}
+
+/// Writes a frame, and a value as MessagePack behind it, in about so many bytes.
+fn pack<T: Serialize + ?Sized>(kind: u16, capacity: usize, value: &T) -> Result<Vec<u8>, CodecError> {
+    let mut out = Vec::with_capacity(capacity);
+    frame::write(&mut out, kind);
+    let mut serializer = rmp_serde::Serializer::new(&mut out).with_struct_map();
+    value.serialize(&mut serializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
+    Ok(out)
+}
+
+/// Reads what [`pack`] wrote, to its last byte.
+fn unpack<'b, T: Deserialize<'b>>(kind: u16, mut bytes: &'b [u8]) -> Result<T, CodecError> {
+    frame::expect(&mut bytes, kind)?;
+    let mut deserializer = rmp_serde::Deserializer::new(bytes);
+    let value = T::deserialize(&mut deserializer).map_err(|e| CodecError::Damaged(e.to_string()))?;
+    end(deserializer.get_ref(), value)
 }
 
 fn end<T>(rest: &[u8], value: T) -> Result<T, CodecError> {
