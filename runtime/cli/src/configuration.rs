@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use outlast_protocol::profile::Environment;
 use outlast_protocol::requests::Permissions;
-use outlast_protocol::sandbox::Sandbox;
+use outlast_protocol::sandbox::{self, Sandbox};
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -130,7 +130,8 @@ impl Configuration {
         self.environment.variables.extend(farther.environment.variables);
         self.environment.secrets.extend(farther.environment.secrets);
         let (near, far) = (&mut self.sandbox, farther.sandbox);
-        near.mode = near.mode.or(far.mode);
+        // What the user requires, no directory takes back.
+        near.mode = far.mode.filter(|mode| *mode == sandbox::Mode::Required).or(near.mode).or(far.mode);
         near.network = near.network.or(far.network);
         near.write = near.write.take().or(far.write);
         near.hidden = near.hidden.take().or(far.hidden);
@@ -246,6 +247,9 @@ mod tests {
         near.add(read("[sandbox]\nmode = 'off'\nwrite = ['~/x']\nnetwork = 'all'\nmemory = '1GB'"));
         let found = json!(near.sandbox());
         assert_eq!(found, json!({"mode": "required", "write": [], "network": "all", "memory": "1GB"}));
+        let mut near = read("[sandbox]\nmode = 'off'");
+        near.add(read("[sandbox]\nmode = 'required'"));
+        assert_eq!(near.sandbox().mode, Some(sandbox::Mode::Required), "the user's word");
     }
 
     #[test]
