@@ -69,13 +69,20 @@ async fn follow(toolbox: &Toolbox, mut url: Url, reader: Reader, mask: &Mask) ->
         let response = ask(toolbox, &url).await?;
         let Some(next) = redirect(&url, &response) else { return page(&url, response, reader, mask).await };
         let next = next.map_err(|why| failed(&url, &why))?;
-        if next.host() != url.host() || next.port_or_known_default() < url.port_or_known_default() {
+        if !is_same_place(&url, &next) {
             // Another place is another call, about which the permissions are asked.
             return Ok(format!("[{url} is moved to {next}: fetch that instead]"));
         }
         url = next;
     }
     Err(failed(&url, &format!("it redirects more than {FETCH_REDIRECTS_MAX} times")))
+}
+
+/// Whether a redirect stays where it was asked about: at its origin, or at the same host with TLS where there was none.
+fn is_same_place(url: &Url, next: &Url) -> bool {
+    let secured = url.scheme() == "http" && next.scheme() == "https";
+    let usual_ports = url.port().is_none() && next.port().is_none();
+    url.origin() == next.origin() || (secured && usual_ports && url.host() == next.host())
 }
 
 async fn ask(toolbox: &Toolbox, url: &Url) -> Result<Response, ToolError> {
@@ -265,6 +272,22 @@ mod tests {
         ] {
             assert_eq!(is_public(address.parse().unwrap()), public, "{address}");
         }
+    }
+
+    #[test]
+    fn a_redirect_stays_at_its_origin_or_gains_tls() {
+        for (next, same) in [
+            ("http://docs.rs/b", true),
+            ("https://docs.rs/a", true),
+            ("http://docs.rs:8080/a", false),
+            ("https://docs.rs:8443/a", false),
+            ("https://evil.test/a", false),
+        ] {
+            let url = |text: &str| Url::parse(text).unwrap();
+            assert_eq!(is_same_place(&url("http://docs.rs/a"), &url(next)), same, "{next}");
+        }
+        let (from, to) = (Url::parse("https://docs.rs/a").unwrap(), Url::parse("http://docs.rs/a").unwrap());
+        assert!(!is_same_place(&from, &to), "TLS is not lost");
     }
 
     #[test]
