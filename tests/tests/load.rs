@@ -20,6 +20,9 @@ use serde_json::{Value, json};
 
 const CLIENTS: u64 = 200;
 
+/// Orders of one run. A process that lives for a second has to get further than reading back what it finds.
+const ORDERS_MAX: usize = 20;
+
 /// For how long the clients go on.
 fn duration() -> Duration {
     let seconds = std::env::var("OUTLAST_LOAD_SECONDS").ok().and_then(|text| text.parse().ok());
@@ -46,16 +49,21 @@ impl Door {
     }
 }
 
-/// Somebody with a run of their own.
+/// Somebody with a run of their own, and another one after that.
 struct Client<'w> {
     world: &'w World,
     door: &'w Door,
+    number: u64,
+    /// How many runs have ended.
+    ended: usize,
     run: String,
     random: Random,
-    /// The orders that were accepted and not refused by the clerk, in their order.
+    /// The orders of the run that were accepted and not refused by the clerk, in their order.
     taken: Vec<String>,
-    /// The orders that the clerk refused.
+    /// The orders of the run that the clerk refused.
     refused: Vec<String>,
+    /// The orders that were taken by runs that have ended.
+    settled: Vec<String>,
     /// How many connections broke.
     cuts: u64,
 }
@@ -63,21 +71,31 @@ struct Client<'w> {
 impl<'w> Client<'w> {
     fn new((world, door): (&'w World, &'w Door), number: u64, seed: u64) -> Client<'w> {
         let random = Random::of(seed ^ (number << 32));
-        let (taken, refused) = (Vec::new(), Vec::new());
-        Client { world, door, run: format!("c{number}"), random, taken, refused, cuts: 0 }
+        let (taken, refused, settled) = (Vec::new(), Vec::new(), Vec::new());
+        let run = String::new();
+        Client { world, door, number, ended: 0, run, random, taken, refused, settled, cuts: 0 }
     }
 
     /// Orders, one after the other, until it is told to stop.
     fn go(&mut self, stop: &AtomicBool) {
-        let start = json!({"flow": "Collected", "id": self.run, "input": {}});
-        self.insist("/v1/runs", &start);
+        self.begin();
         while !stop.load(Ordering::Relaxed) {
             match self.random.below(12) {
                 0 => self.watch_and_leave(),
                 1 => self.babble(),
                 _ => self.order(),
             }
+            if self.taken.len() + self.refused.len() >= ORDERS_MAX {
+                self.settle();
+                self.begin();
+            }
         }
+    }
+
+    fn begin(&mut self) {
+        self.run = format!("c{}-{}", self.number, self.ended);
+        let start = json!({"flow": "Collected", "id": self.run, "input": {}});
+        self.insist("/v1/runs", &start);
     }
 
     fn order(&mut self) {
@@ -162,10 +180,19 @@ impl<'w> Client<'w> {
     fn settle(&mut self) {
         let closed = json!({"type": "closed", "id": format!("{}-closed", self.run)});
         self.insist(&format!("/v1/runs/{}/messages", self.run), &closed);
-        let outcome = self.world.outcome(&self.run);
+        let path = format!("/v1/runs/{}", self.run);
+        let mut outcome = Value::Null;
+        until("the end", || {
+            let _it_ends = self.get(&format!("{path}/result?wait=10s"));
+            outcome = self.get(&path).map(|run| run["outcome"].clone()).unwrap_or_default();
+            outcome.is_object()
+        });
         assert_eq!(outcome["kind"], "done", "{}: {outcome}", self.run);
         assert_eq!(outcome["value"]["orders"], json!(self.taken), "{}", self.run);
         assert_eq!(outcome["value"]["refused"], json!(self.refused), "{}", self.run);
+        self.settled.append(&mut self.taken);
+        self.refused.clear();
+        self.ended += 1;
     }
 }
 
@@ -203,15 +230,16 @@ fn what_was_accepted_is_found_once_whatever_breaks() {
         stop.store(true, Ordering::Relaxed);
     });
     clients.iter_mut().for_each(Client::settle);
-    let taken: usize = clients.iter().map(|client| client.taken.len()).sum();
-    let cuts: u64 = clients.iter().map(|client| client.cuts).sum();
-    println!("{taken} orders, {cuts} broken connections, {kills} kills");
+    let taken: usize = clients.iter().map(|client| client.settled.len()).sum();
+    let (cuts, ended) =
+        clients.iter().fold((0, 0), |(cuts, ended), client| (cuts + client.cuts, ended + client.ended));
+    println!("{taken} orders in {ended} runs, {cuts} broken connections, {kills} kills");
     let ledger = world.ledger();
     let keys: BTreeSet<&str> = ledger.iter().map(|line| line.key.as_str()).collect();
     assert_eq!((ledger.len(), keys.len()), (taken, taken), "each order that was taken left its one line");
     let names: BTreeSet<&str> = ledger.iter().map(|line| line.name.as_str()).collect();
     let expected: BTreeSet<&str> =
-        clients.iter().flat_map(|client| &client.taken).map(String::as_str).collect();
+        clients.iter().flat_map(|client| &client.settled).map(String::as_str).collect();
     assert_eq!(names, expected);
     drop(server);
 }
