@@ -8,11 +8,12 @@
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-use outlast_tests::process::until;
+use outlast_tests::process::{Process, until};
 use outlast_tests::random::Random;
 use outlast_tests::socket::{Answer, request};
 use outlast_tests::world::World;
@@ -34,6 +35,8 @@ fn duration() -> Duration {
 struct Door {
     is_open: Mutex<bool>,
     changed: Condvar,
+    /// How many orders were accepted in all.
+    orders: AtomicU64,
 }
 
 impl Door {
@@ -103,6 +106,7 @@ impl<'w> Client<'w> {
         let asked = self.random.below(4) == 0;
         let message = json!({"type": "Order", "id": id, "value": {"id": id, "asked": asked}});
         self.insist(&format!("/v1/runs/{}/messages?wait=handled", self.run), &message);
+        self.door.orders.fetch_add(1, Ordering::Relaxed);
         if !asked {
             return self.taken.push(id);
         }
@@ -201,6 +205,16 @@ fn is_worth_repeating(answer: &Answer) -> bool {
     matches!(answer.status, 429 | 503)
 }
 
+/// Lets a server live: now and then for a moment, else until it has accepted some more orders, however long its start took.
+fn live(server: &mut Process, door: &Door, random: &mut Random) {
+    if random.below(4) == 0 {
+        server.work_for(Duration::from_millis(random.below(1_500)));
+        return;
+    }
+    let enough = door.orders.load(Ordering::Relaxed) + 1 + random.below(3 * CLIENTS);
+    while door.orders.load(Ordering::Relaxed) < enough && server.work_for(Duration::from_millis(10)) {}
+}
+
 #[test]
 fn what_was_accepted_is_found_once_whatever_breaks() {
     let mut random = Random::from_environment(6);
@@ -215,12 +229,11 @@ fn what_was_accepted_is_found_once_whatever_breaks() {
     let stop = AtomicBool::new(false);
     let mut kills = 0;
     std::thread::scope(|scope| {
-        for client in &mut clients {
-            scope.spawn(|| client.go(&stop));
-        }
+        let clients: Vec<_> = clients.iter_mut().map(|client| scope.spawn(|| client.go(&stop))).collect();
         let end = Instant::now() + duration();
-        while Instant::now() < end {
-            server.work_for(Duration::from_millis(300 + random.below(1_500)));
+        // A client that has ended has found something.
+        while Instant::now() < end && !clients.iter().any(ScopedJoinHandle::is_finished) {
+            live(&mut server, &door, &mut random);
             door.set(false);
             server.murder();
             kills += 1;
