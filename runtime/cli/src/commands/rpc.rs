@@ -18,9 +18,13 @@ use crate::{environment, out};
 
 /// Arguments of `rpc`.
 ///
-/// One JSON-RPC 2.0 request or batch to a line, one answer to a line. Methods: flows.deploy, flows.list, runs.start, runs.get, runs.list,
-/// runs.result, runs.message, runs.answer, runs.withdraw, runs.cancel, runs.terminate, runs.settle, runs.release, runs.fork, runs.tree, runs.events, runs.watch,
-/// runs.unwatch. Parameters are those of the HTTP API, by name, with the run's id as `run`. The end of the input ends the command; its runs stay.
+/// One JSON-RPC 2.0 request or batch to a line, one answer to a line. Parameters are those of the HTTP API, by name, with the run's id as
+/// `run`. The end of the input ends the command; its runs stay.
+///
+/// Methods: flows.deploy, flows.list; runs.start, runs.list, runs.get, runs.result, runs.events, runs.tree, runs.watch, runs.unwatch,
+/// runs.message, runs.withdraw, runs.answer, runs.settle, runs.release, runs.fork, runs.cancel, runs.terminate, runs.delete;
+/// schedules.list, schedules.get, schedules.put, schedules.remove, schedules.pause, schedules.resume, schedules.run_now; retention.get,
+/// retention.put.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Flow files to deploy; flows that were deployed before are there anyway
@@ -84,5 +88,23 @@ async fn serve(session: &Arc<Session>, profiles: Profiles, signals: &mut Signals
         Ok(Left::InputClosed) => Ok(Exit::Done),
         Ok(Left::OutputClosed(error)) => Err(out::lost(&error)),
         Err(error) => Err(Failure::new(Exit::Failed, format!("cannot serve: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Args as _;
+
+    use super::Arguments;
+
+    #[test]
+    fn the_help_names_every_method() {
+        let document: serde_json::Value = serde_json::from_str(outlast_protocol::OPENAPI).unwrap();
+        let help = Arguments::augment_args(clap::Command::new("rpc")).render_long_help().to_string();
+        let words: Vec<&str> =
+            help.split([' ', '\n', ',', ';']).map(|word| word.trim_end_matches('.')).collect();
+        for method in document["paths"]["/v1/rpc"]["post"]["x-scopes"].as_object().unwrap().keys() {
+            assert!(words.contains(&method.as_str()), "{method}");
+        }
     }
 }
