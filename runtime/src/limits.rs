@@ -37,6 +37,9 @@ pub const CONNECTIONS_MAX: usize = 1_024;
 /// Milliseconds that a client has for sending the head of a request.
 pub const HEAD_MS_MAX: u64 = 30_000;
 
+/// The same for connections that were accepted when more than half of the places were taken: who has something to say soon gets one.
+pub const CROWDED_HEAD_MS_MAX: u64 = 1_000;
+
 /// A body that says it has more bytes than this is refused before it is read.
 pub const BODY_BYTES_ABSURD: u64 = 1 << 30;
 

@@ -11,6 +11,7 @@ use outlast_protocol::run::{Frame, FrameKind};
 use outlast_runtime::client::{Address, Client, ClientError, Wanted};
 use outlast_runtime::engine::{Engine, Options};
 use outlast_runtime::http::{Admission, Listener, Served, Server, Token};
+use outlast_runtime::limits::CONNECTIONS_MAX;
 use outlast_store::{MemoryStore, Store};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -147,6 +148,22 @@ async fn web_pages_and_strangers_are_refused_on_tcp() {
     let any = "0.0.0.0:0".parse().unwrap();
     assert!(Listener::tcp(any, Admission::default()).await.is_err(), "an open address without a token");
     world.server.stop().await;
+}
+
+/// Whoever only holds places gives them up for those who have something to say.
+#[tokio::test]
+async fn silent_connections_take_nobodys_place() {
+    let world = World::new().await;
+    let mut silent = Vec::new();
+    for _ in 0..CONNECTIONS_MAX {
+        silent.push(TcpStream::connect(world.loopback).await.unwrap());
+    }
+    let stream = TcpStream::connect(world.loopback).await.unwrap();
+    let (status, _) = exchange(stream, &get("/v1/flows", "host: localhost\r\n")).await;
+    assert_eq!(status, 200);
+    // Not all of them had to go for that.
+    let nothing = silent[0].try_read(&mut [0; 1]).unwrap_err();
+    assert_eq!(nothing.kind(), std::io::ErrorKind::WouldBlock);
 }
 
 #[tokio::test]

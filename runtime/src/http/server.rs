@@ -26,7 +26,7 @@ use super::guard::{Access, Admission};
 use super::tls::Tls;
 use super::{App, router};
 use crate::engine::Engine;
-use crate::limits::{CONNECTIONS_MAX, DRAIN_MS_MAX, HEAD_MS_MAX};
+use crate::limits::{CONNECTIONS_MAX, CROWDED_HEAD_MS_MAX, DRAIN_MS_MAX, HEAD_MS_MAX};
 use crate::socket;
 
 /// Where a server listens.
@@ -190,9 +190,12 @@ async fn accept(socket: Socket, app: Arc<App>, mut stopped: watch::Receiver<bool
         match stream {
             Ok((stream, peer)) => {
                 let (routes, stopped) = (routes.clone(), stopped.clone());
+                let is_crowded = room.available_permits() < CONNECTIONS_MAX / 2;
+                let patience =
+                    Duration::from_millis(if is_crowded { CROWDED_HEAD_MS_MAX } else { HEAD_MS_MAX });
                 connections.spawn(async move {
                     if let Some(stream) = stream.open(peer).await {
-                        serve(stream, peer, routes, stopped).await;
+                        serve(stream, peer, patience, routes, stopped).await;
                     }
                     drop(place);
                 });
@@ -250,7 +253,14 @@ async fn next(socket: &Socket) -> io::Result<(Accepted, Peer)> {
     }
 }
 
-async fn serve(stream: Box<dyn Stream>, peer: Peer, routes: Router, mut stopped: watch::Receiver<bool>) {
+/// Serves a connection to its end. `patience` is how long it may say nothing before and between its requests.
+async fn serve(
+    stream: Box<dyn Stream>,
+    peer: Peer,
+    patience: Duration,
+    routes: Router,
+    mut stopped: watch::Receiver<bool>,
+) {
     let routes = TowerToHyperService::new(routes);
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(peer);
@@ -258,7 +268,7 @@ async fn serve(stream: Box<dyn Stream>, peer: Peer, routes: Router, mut stopped:
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(Duration::from_millis(HEAD_MS_MAX))
+        .header_read_timeout(patience)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let stop = async { drop(stopped.wait_for(|stop| *stop).await) };
