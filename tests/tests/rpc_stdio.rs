@@ -149,6 +149,32 @@ fn a_repeated_start_is_the_same_run() {
     assert_eq!(call(&mut rpc, 2, "runs.start", &begin("a", "good"))["error"]["data"]["code"], "conflict");
 }
 
+/// Case APR-11: who cannot, or does not, answer hangs nothing up: waiting for the result says at once that a person is asked, and
+/// anybody who comes later finds the question and answers it.
+#[test]
+fn a_question_outlives_clients_that_do_not_answer_it() {
+    let world = World::with_flows();
+    let mut silent = start(&world);
+    call(&mut silent, 1, "runs.start", &begin("a", "asks"));
+    let result = call(&mut silent, 2, "runs.result", &json!({"run": "a", "wait": "5m"}));
+    assert_eq!(result["result"]["waiting_for"]["kind"], "question", "{result}");
+    let mut gone = start(&world);
+    assert!(call(&mut gone, 1, "runs.watch", &json!({"run": "a"}))["result"]["watch"].is_string());
+    gone.line("the question", |line| line.contains("Is a good?"));
+    gone.murder();
+    world.write("in.jsonl", &json!({"name": "b", "grade": "asks"}).to_string());
+    let batch = world.run(&["batch", "flows/graded.flow", "--inputs", "in.jsonl", "--out", "out.jsonl"]);
+    assert_eq!(batch.code, Some(3), "{batch:?}");
+    let waiting = world.json(&["runs", "--status", "waiting", "--json"]);
+    let items = waiting["items"].as_array().unwrap();
+    let runs: Vec<&str> = items.iter().map(|run| run["id"].as_str().unwrap()).collect();
+    assert_eq!(runs.len(), 2, "{waiting}");
+    for run in runs {
+        assert_eq!(world.run(&["answer", run, "approve"]).code, Some(0), "{run}");
+        assert_eq!(world.outcome(run)["kind"], "done", "{run}");
+    }
+}
+
 /// Case RPC-09: following a run that waits, one that has ended, and one that is not there.
 #[test]
 fn a_followed_run_says_where_it_stands_and_how_it_ends() {

@@ -145,6 +145,7 @@ async fn a_command_and_all_that_it_starts_share_its_memory() {
     assert!(together.contains("[it used more memory than it may"), "{together}");
 }
 
+/// Case SEC-09: a guard that cannot do its work lets nothing through.
 #[tokio::test]
 async fn where_the_sandbox_is_required_and_cannot_be_had_nothing_runs() {
     let required = || Sandbox { mode: Some(Mode::Required), ..strict() };
