@@ -44,6 +44,15 @@ pub struct Options {
     pub memory_budget: Option<usize>,
 }
 
+impl Options {
+    /// The directory as it is (made if it is not there), without workers of its own.
+    #[must_use]
+    pub fn new(directory: impl Into<PathBuf>) -> Options {
+        let directory = directory.into();
+        Options { directory, program: None, profile: None, access_log: None, memory_budget: None }
+    }
+}
+
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -124,6 +133,12 @@ impl Session {
     fn with(options: Options, client: Client, hosting: Option<Hosting>) -> Session {
         let hosted = watch::Sender::new(hosting.as_ref().map(Hosting::engine));
         Session { options, client, hosting: Arc::new(Mutex::new(hosting)), hosted, brought: Mutex::default() }
+    }
+
+    /// Returns where workers connect, such as `unix:data/socket`.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("unix:{}", socket(&self.options.directory).display())
     }
 
     /// Hosts the directory; does not attach. An owner that does not answer may be one that was killed and

@@ -17,6 +17,14 @@ pub struct Deploy {
     pub profile: Option<String>,
 }
 
+impl Deploy {
+    /// Deploys one file that uses no others.
+    #[must_use]
+    pub fn file(name: impl Into<String>, text: impl Into<String>) -> Deploy {
+        Deploy { files: vec![FileText { name: name.into(), text: text.into() }], profile: None }
+    }
+}
+
 /// A file by name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,6 +73,14 @@ pub struct Start {
     /// Permission rules of the run: `deny`, `ask`, `allow` lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Permissions>,
+}
+
+impl Start {
+    /// Starts a flow as the run `id`, with its arguments by name. The same request again finds the same run.
+    #[must_use]
+    pub fn new(flow: impl Into<String>, id: impl Into<String>, input: Json) -> Start {
+        Start { flow: flow.into(), id: Some(id.into()), input, ..Start::default() }
+    }
 }
 
 /// Permission rules: tool patterns such as `shell(git *)`.
