@@ -125,7 +125,8 @@ impl Engine {
         let owed = opening::keep(&committer, &opening).await?;
         let is_kept = owed.is_empty();
         let desks = desks.lay_out(shards, |run| is_kept && quarantine.holds(run));
-        let adoption = Adoption::new(opening.sessions.clone(), opened_at.plus(options.adopt_within_ms));
+        let within = |ms: u64| opened_at.plus(ms.max(options.adopt_within_ms));
+        let adoption = Adoption::new(opening.sessions.clone(), within(0), within(options.lease_ms));
         let (post, letters) = Post::new();
         let ctx = Arc::new(Context {
             clock: Arc::clone(&options.clock),

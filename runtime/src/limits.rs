@@ -7,7 +7,8 @@ pub const LEASE_MS: u64 = 30_000;
 /// Milliseconds that one wait for the clock takes at most: a suspend stops the waiting, not the clock, so look again.
 pub const SLEEP_MS_MAX: u64 = 10_000;
 
-/// Milliseconds that workers of the last process have for coming back: a few of their reconnect attempts.
+/// Milliseconds that workers of the last process have for coming back: a few of their reconnect attempts. Those whose process is seen to
+/// live have as long as a lease.
 pub const ADOPT_WITHIN_MS: u64 = 5_000;
 
 /// Runs in memory, over all shards: finding idle ones looks at all of them.

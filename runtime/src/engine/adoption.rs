@@ -16,6 +16,8 @@ pub(crate) struct Adoption {
     prior: Vec<Prior>,
     /// When waiting ends.
     pub(crate) until: Millis,
+    /// When it ends for processes that are known to live: only then they have lost their lease.
+    latest: Millis,
     held: BTreeMap<WorkId, Lane>,
     begun: BTreeMap<WorkId, (Attempt, String)>,
 }
@@ -60,10 +62,10 @@ pub(crate) enum Begun {
 
 impl Adoption {
     /// Begins to wait for sessions; those whose process is gone are not waited for.
-    pub(crate) fn new(records: Vec<Record>, until: Millis) -> Adoption {
+    pub(crate) fn new(records: Vec<Record>, until: Millis, latest: Millis) -> Adoption {
         let prior =
             records.into_iter().map(|record| Prior { record, fate: Fate::Awaited, told: false }).collect();
-        let mut adoption = Adoption { prior, until, held: BTreeMap::new(), begun: BTreeMap::new() };
+        let mut adoption = Adoption { prior, until, latest, held: BTreeMap::new(), begun: BTreeMap::new() };
         adoption.look_at_processes();
         adoption
     }
@@ -145,10 +147,20 @@ impl Adoption {
         }
     }
 
-    /// Ends the waiting.
-    pub(crate) fn end(&mut self) {
+    /// Ends the waiting if it was long enough. A process that lives is waited for as long as a lease: it may be slow, as may this
+    /// computer, and what it began would be in doubt.
+    pub(crate) fn end(&mut self, now: Millis) {
+        if now < self.until {
+            return;
+        }
+        let latest = self.latest;
         for prior in self.prior.iter_mut().filter(|prior| prior.fate == Fate::Awaited) {
-            prior.fate = Fate::Gone;
+            if prior.record.process.is_none() || latest <= now {
+                prior.fate = Fate::Gone;
+            }
+        }
+        if self.waits() {
+            self.until = latest;
         }
     }
 
@@ -201,6 +213,10 @@ mod tests {
         }
     }
 
+    fn waiting_for(records: Vec<Record>) -> Adoption {
+        Adoption::new(records, Millis(5_000), Millis(30_000))
+    }
+
     fn lane(queue: &str) -> Lane {
         Lane { queue: queue.into(), profile: "p".into(), activity: "f".into(), promise: 2 }
     }
@@ -212,8 +228,7 @@ mod tests {
     #[test]
     fn only_what_a_living_session_could_hold_waits() {
         let dead = Process { pid: std::process::id(), started: 1 };
-        let mut adoption =
-            Adoption::new(vec![record("here", "a", None), record("dead", "b", Some(dead))], Millis(5_000));
+        let mut adoption = waiting_for(vec![record("here", "a", None), record("dead", "b", Some(dead))]);
         assert!(adoption.hold(&work(1), &lane("a")));
         assert!(!adoption.hold(&work(2), &lane("b")), "its process is gone");
         assert!(!adoption.hold(&work(3), &lane("c")), "nobody polled it");
@@ -231,17 +246,35 @@ mod tests {
 
     #[test]
     fn who_does_not_come_back_in_time_has_lost_its_tasks() {
-        let mut adoption = Adoption::new(vec![record("w", "a", None)], Millis(5_000));
+        let mut adoption = waiting_for(vec![record("w", "a", None)]);
         assert!(adoption.hold(&work(1), &lane("a")));
         assert_eq!(adoption.begun(&work(2), Attempt(2), "w@w-boot"), Begun::Wait);
-        adoption.end();
+        adoption.end(Millis(4_999));
+        assert_eq!(adoption.free(), Freed::default());
+        adoption.end(Millis(5_000));
         let freed = adoption.free();
         assert_eq!((freed.offer.len(), freed.void.len(), freed.lost), (1, 0, vec![(work(2), Attempt(2))]));
     }
 
     #[test]
+    fn a_process_that_lives_is_waited_for_as_long_as_a_lease() {
+        let lives = Process::find(std::process::id());
+        let mut adoption = waiting_for(vec![record("slow", "a", lives), record("far", "b", None)]);
+        assert!(adoption.hold(&work(1), &lane("a")) && adoption.hold(&work(2), &lane("b")));
+        assert_eq!(adoption.begun(&work(3), Attempt(1), "slow@slow-boot"), Begun::Wait);
+        adoption.look_at_processes();
+        adoption.end(Millis(5_000));
+        assert_eq!(adoption.free(), Freed { offer: vec![(work(2), lane("b"))], ..Freed::default() });
+        assert_eq!(adoption.until, Millis(30_000));
+        adoption.look_at_processes();
+        adoption.end(Millis(30_000));
+        let freed = adoption.free();
+        assert_eq!((freed.offer, freed.lost), (vec![(work(1), lane("a"))], vec![(work(3), Attempt(1))]));
+    }
+
+    #[test]
     fn another_boot_of_the_same_worker_ends_the_wait_for_the_old_one() {
-        let mut adoption = Adoption::new(vec![record("w", "a", None)], Millis(5_000));
+        let mut adoption = waiting_for(vec![record("w", "a", None)]);
         assert_eq!(adoption.begun(&work(2), Attempt(1), "w@w-boot"), Begun::Wait);
         adoption.registered("w", "new-boot");
         assert_eq!(adoption.free().lost, [(work(2), Attempt(1))]);

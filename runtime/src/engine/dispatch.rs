@@ -203,9 +203,7 @@ impl Dispatch {
         inner.judge_tasks(now, self.lease_ms, &mut due);
         if inner.adoption.waits() {
             inner.adoption.look_at_processes();
-            if inner.adoption.until <= now {
-                inner.adoption.end();
-            }
+            inner.adoption.end(now);
             due.freed = inner.adoption.free();
         }
         due.ended.extend(inner.adoption.take_gone());
