@@ -16,8 +16,8 @@ pub(crate) struct Adoption {
     prior: Vec<Prior>,
     /// When waiting ends.
     pub(crate) until: Millis,
-    /// When it ends for processes that are known to live: only then they have lost their lease.
-    latest: Millis,
+    /// When every lease of the last epoch has ended.
+    leases_end: Millis,
     held: BTreeMap<WorkId, Lane>,
     begun: BTreeMap<WorkId, (Attempt, String)>,
 }
@@ -34,6 +34,8 @@ struct Prior {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Awaited,
+    /// It did not come back in time; what it began is still kept for it.
+    Late,
     Back,
     Gone,
 }
@@ -62,17 +64,18 @@ pub(crate) enum Begun {
 
 impl Adoption {
     /// Begins to wait for sessions; those whose process is gone are not waited for.
-    pub(crate) fn new(records: Vec<Record>, until: Millis, latest: Millis) -> Adoption {
+    pub(crate) fn new(records: Vec<Record>, until: Millis, leases_end: Millis) -> Adoption {
         let prior =
             records.into_iter().map(|record| Prior { record, fate: Fate::Awaited, told: false }).collect();
-        let mut adoption = Adoption { prior, until, latest, held: BTreeMap::new(), begun: BTreeMap::new() };
+        let mut adoption =
+            Adoption { prior, until, leases_end, held: BTreeMap::new(), begun: BTreeMap::new() };
         adoption.look_at_processes();
         adoption
     }
 
     /// Tells whether somebody is waited for.
     pub(crate) fn waits(&self) -> bool {
-        self.prior.iter().any(|prior| prior.fate == Fate::Awaited)
+        self.prior.iter().any(|prior| matches!(prior.fate, Fate::Awaited | Fate::Late))
     }
 
     /// Keeps a ready operation back if a session that is waited for may have it in hand; tells whether it did.
@@ -87,7 +90,7 @@ impl Adoption {
     /// Judges an operation that was begun in an earlier epoch, and keeps it if it must wait.
     pub(crate) fn begun(&mut self, work: &WorkId, attempt: Attempt, holder: &str) -> Begun {
         match self.fate(holder) {
-            Some(Fate::Awaited) => {
+            Some(Fate::Awaited | Fate::Late) => {
                 self.begun.insert(work.clone(), (attempt, holder.to_owned()));
                 Begun::Wait
             }
@@ -140,27 +143,29 @@ impl Adoption {
 
     /// Looks whether the processes that are waited for still live.
     pub(crate) fn look_at_processes(&mut self) {
-        for prior in self.prior.iter_mut().filter(|prior| prior.fate == Fate::Awaited) {
+        for prior in self.prior.iter_mut().filter(|prior| prior.fate != Fate::Back) {
             if prior.record.process.is_some_and(|process| !process.lives()) {
                 prior.fate = Fate::Gone;
             }
         }
     }
 
-    /// Ends the waiting if it was long enough. A process that lives is waited for as long as a lease: it may be slow, as may this
-    /// computer, and what it began would be in doubt.
+    /// Ends the waiting if it was long enough: for what was begun, until its worker has lost its lease, since until then it may be at
+    /// it; for work that may be repeated not so long, unless the worker's process is seen to live and is only slow.
     pub(crate) fn end(&mut self, now: Millis) {
         if now < self.until {
             return;
         }
-        let latest = self.latest;
-        for prior in self.prior.iter_mut().filter(|prior| prior.fate == Fate::Awaited) {
-            if prior.record.process.is_none() || latest <= now {
-                prior.fate = Fate::Gone;
-            }
+        let over = self.leases_end <= now;
+        for prior in &mut self.prior {
+            prior.fate = match prior.fate {
+                Fate::Awaited | Fate::Late if over => Fate::Gone,
+                Fate::Awaited if prior.record.process.is_none() => Fate::Late,
+                fate @ (Fate::Awaited | Fate::Late | Fate::Back | Fate::Gone) => fate,
+            };
         }
         if self.waits() {
-            self.until = latest;
+            self.until = self.leases_end;
         }
     }
 
@@ -176,7 +181,7 @@ impl Adoption {
         }
         for (work, (attempt, holder)) in std::mem::take(&mut self.begun) {
             match self.fate(&holder) {
-                Some(Fate::Awaited) => {
+                Some(Fate::Awaited | Fate::Late) => {
                     self.begun.insert(work, (attempt, holder));
                 }
                 Some(Fate::Back) => freed.void.push((work, attempt)),
@@ -252,8 +257,11 @@ mod tests {
         adoption.end(Millis(4_999));
         assert_eq!(adoption.free(), Freed::default());
         adoption.end(Millis(5_000));
-        let freed = adoption.free();
-        assert_eq!((freed.offer.len(), freed.void.len(), freed.lost), (1, 0, vec![(work(2), Attempt(2))]));
+        assert_eq!(adoption.free(), Freed { offer: vec![(work(1), lane("a"))], ..Freed::default() });
+        assert_eq!(adoption.begun(&work(3), Attempt(1), "w@w-boot"), Begun::Wait, "it may be at it");
+        adoption.end(Millis(30_000));
+        assert_eq!(adoption.free().lost, [(work(2), Attempt(2)), (work(3), Attempt(1))]);
+        assert!(!adoption.waits());
     }
 
     #[test]

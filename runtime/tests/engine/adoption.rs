@@ -68,6 +68,8 @@ async fn who_does_not_come_back_loses_its_tasks_when_the_window_closes() {
     world.advance(100).await;
     let again = other.task().await;
     assert_eq!(again.run, "r");
+    assert_eq!(world.kinds("p").await, ["started", "begun"], "it may be at it until its lease has ended");
+    world.advance(25_000).await;
     assert_eq!(world.value("p").await, json!("unknown"));
     assert_eq!(world.kinds("p").await, ["started", "begun", "lost"]);
 
@@ -80,6 +82,22 @@ async fn who_does_not_come_back_loses_its_tasks_when_the_window_closes() {
         let value = if task.run == "p" { json!("paid") } else { json!(2) };
         assert_eq!(worker.done(task, value).await, expected, "{}", task.run);
     }
+}
+
+#[tokio::test]
+async fn who_comes_back_late_keeps_what_must_not_be_done_twice() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    world.start("p", "Pay", json!({ "x": 1 })).await;
+    let task = worker.task().await;
+    let world = world.crash().await;
+    world.settle().await;
+    world.advance(20_000).await;
+    let (worker, registered) = world.worker_again("w", "w-boot", vec![task.token.clone()]).await;
+    assert_eq!(registered.keep, [task.token.clone()]);
+    assert_eq!(worker.done(&task, json!("paid")).await, Accepted);
+    assert_eq!(world.value("p").await, json!("paid"));
+    assert_eq!(world.kinds("p").await, ["started", "begun", "done"]);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use outlast_protocol::requests::{Fork, Release};
 use outlast_protocol::worker::ReceiptStatus::Accepted;
 use outlast_protocol::{ApiError, Code};
 use outlast_runtime::engine::{Engine, ManualClock, Options};
-use outlast_runtime::limits::{ADOPT_WITHIN_MS, DESK_BYTES};
+use outlast_runtime::limits::{DESK_BYTES, LEASE_MS};
 use outlast_store::{FailedSync, MemoryStore, Store as _, Table};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
@@ -143,7 +143,7 @@ async fn a_payment_that_was_cut_off_before_is_in_doubt_after_the_release_too() {
     world.settle().await;
     let world = quarantine(world, &desk, &["r"]).await;
     // Nobody comes back with it in time.
-    world.advance(ADOPT_WITHIN_MS + 1).await;
+    world.advance(LEASE_MS + 1).await;
     release(&world, "r").await;
     assert_eq!(world.kinds("r").await, ["started", "begun", "cancelled", "lost"]);
     let (worker, _) = world.worker_again("w", "next-boot", Vec::new()).await;
