@@ -68,6 +68,20 @@ impl Bench {
     }
 }
 
+/// What is hidden may lie among thousands: their names are no arguments, for which there is little room.
+#[tokio::test]
+async fn a_crowd_beside_what_is_hidden_takes_no_command_away() {
+    let bench = bench(strict(), Some(guard()));
+    for number in 0..3_000 {
+        let name = format!("a neighbour of the hidden one, number {number}");
+        std::fs::write(bench.outer.path().join(name), "").unwrap();
+    }
+    assert_eq!(bench.said("cat file ../open/file").await, "in work\nin open\n");
+    if bench.enforces("files") {
+        assert!(bench.said("cat ../keys/file").await.contains("denied"));
+    }
+}
+
 #[tokio::test]
 async fn a_command_keeps_to_its_files() {
     let bench = bench(strict(), Some(guard()));

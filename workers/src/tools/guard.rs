@@ -37,7 +37,7 @@ pub const SUBCOMMAND: &str = "guard";
 /// Before a program: it is a server, to which the guard passes on what comes on its own standard input.
 pub(crate) const SERVER: &str = "--server";
 
-/// Before a confinement: it is tried out, and what cannot be enforced is written as JSON.
+/// The confinement on standard input is tried out, and what cannot be enforced is written as JSON.
 pub(super) const TRY: &str = "--try";
 
 /// Before a confinement, behind which stands the command that is held to it.
@@ -78,22 +78,33 @@ struct Program {
 }
 
 impl Program {
-    /// Reads what stands before the program's arguments.
+    /// Reads what stands before the program's arguments, and the confinement from standard input if there is one.
     fn read(first: OsString, args: &mut impl Iterator<Item = OsString>) -> Option<Program> {
         if first != CONFINED {
             return Some(Program { name: first, confinement: None });
         }
-        let confinement = serde_json::from_str(args.next()?.to_str()?).ok()?;
-        Some(Program { name: args.next()?, confinement: Some(confinement) })
+        Some(Program { name: args.next()?, confinement: Some(read_confinement()?) })
     }
 
     /// The same as arguments.
     fn written(&self) -> Vec<OsString> {
-        let confinement = self.confinement.iter();
-        let before =
-            confinement.flat_map(|it| [CONFINED.to_owned(), serde_json::to_string(it).unwrap_or_default()]);
-        before.map(OsString::from).chain([self.name.clone()]).collect()
+        let before = self.confinement.iter().map(|_| OsString::from(CONFINED));
+        before.chain([self.name.clone()]).collect()
     }
+}
+
+/// Writes a confinement as a guard reads it from its standard input: as a line. As an argument it would stand in every list of processes,
+/// and there is little room for arguments.
+pub(super) fn written(confinement: &Confinement) -> Vec<u8> {
+    let mut text = serde_json::to_vec(confinement).unwrap_or_default();
+    text.push(b'\n');
+    text
+}
+
+fn read_confinement() -> Option<Confinement> {
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).ok()?;
+    serde_json::from_str(&line).ok()
 }
 
 /// Runs the command given by `args` under guard.
@@ -107,7 +118,7 @@ pub fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
         return run_server(args);
     }
     if program == TRY {
-        return try_out(args.next());
+        return try_out();
     }
     let Some(program) = Program::read(program, &mut args) else { return ExitCode::from(2) };
     let lifeline = match std::io::stdin().as_fd().try_clone_to_owned() {
@@ -174,9 +185,8 @@ fn pass_on(server: std::process::ChildStdin) {
 }
 
 /// Confines this process, and writes what could not be enforced.
-fn try_out(confinement: Option<OsString>) -> ExitCode {
-    let read = |text: OsString| serde_json::from_str::<Confinement>(text.to_str()?).ok();
-    let Some(confinement) = confinement.and_then(read) else { return ExitCode::from(2) };
+fn try_out() -> ExitCode {
+    let Some(confinement) = read_confinement() else { return ExitCode::from(2) };
     let said = serde_json::to_string(&confinement.apply()).unwrap_or_default();
     match writeln!(std::io::stdout(), "{said}") {
         Ok(()) => ExitCode::SUCCESS,
@@ -243,8 +253,9 @@ fn watch(program: &Program, args: impl Iterator<Item = OsString>, lifeline: &Uni
     };
     say(lifeline, &FirstWord { group: main.as_raw_nonzero().get() });
     if let Some(mut stdin) = child.stdin.take() {
+        let confinement = program.confinement.as_ref().map(written).unwrap_or_default();
         // If it is gone already, its status says so.
-        let _gone = stdin.write_all(b"\n");
+        let _gone = stdin.write_all(b"\n").and_then(|()| stdin.write_all(&confinement));
     }
     if let Ok(lifeline) = lifeline.try_clone() {
         std::thread::spawn(move || end_when_closed(lifeline));

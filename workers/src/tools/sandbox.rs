@@ -3,13 +3,14 @@
 //! Leaves enforcing to [`super::confine`], in the process that becomes the command. Invariant: what a profile demands is tried out before the
 //! first command, and whatever was not enforced then is known by name; where it is required, no command runs.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use outlast_protocol::sandbox::{Mode, Network, Sandbox};
 
 use super::confine::Confinement;
-use super::guard::{SUBCOMMAND, TRY};
+use super::guard::{SUBCOMMAND, TRY, written};
 use crate::limits::{SANDBOX_PLACES_MAX, UNCONFINED_MEMORY_BYTES};
 
 /// What no command needs and no model should see: keys and their like, below the user's home.
@@ -155,9 +156,15 @@ impl Confined {
 
 /// Tries a sandbox out in a process of its own; returns what could not be enforced.
 fn try_out(guard: &Path, plan: &Confinement) -> Vec<String> {
-    let text = serde_json::to_string(plan).unwrap_or_default();
-    let tried = Command::new(guard).args([SUBCOMMAND, TRY, &text]).stdin(Stdio::null()).output();
-    let said = match &tried {
+    let try_out = || {
+        let mut command = Command::new(guard);
+        command.args([SUBCOMMAND, TRY]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        // A guard that does not read says nothing either.
+        let _unread = child.stdin.take().map(|mut stdin| stdin.write_all(&written(plan)));
+        child.wait_with_output()
+    };
+    let said = match try_out() {
         Ok(tried) if tried.status.success() => serde_json::from_slice(&tried.stdout).ok(),
         Ok(_) | Err(_) => None,
     };

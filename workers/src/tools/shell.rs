@@ -5,7 +5,7 @@
 //! never answered for; no variable of the worker's environment but those listed here, and those that the profile names, reaches a
 //! command.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -100,9 +100,7 @@ fn start(
         Some(guard) => {
             let mut builder = Command::new(guard);
             builder.arg(SUBCOMMAND);
-            if let Some(confinement) = confinement {
-                builder.arg(CONFINED).arg(serde_json::to_string(confinement).map_err(io::Error::other)?);
-            }
+            builder.args(confinement.map(|_| CONFINED));
             builder.arg("/bin/sh");
             builder
         }
@@ -119,8 +117,7 @@ fn start(
     let lifeline = if toolbox.guard.is_some() {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         builder.stdin(OwnedFd::from(theirs));
-        ours.set_nonblocking(true)?;
-        Some(UnixStream::from_std(ours)?)
+        Some(ours)
     } else {
         builder.stdin(Stdio::null());
         None
@@ -128,8 +125,22 @@ fn start(
     let mut builder = tokio::process::Command::from(builder);
     // A guard must not be killed: it ends by itself, last, when its line closes.
     let child = builder.kill_on_drop(lifeline.is_none()).spawn()?;
+    let lifeline = lifeline.map(|lifeline| hold(lifeline, confinement)).transpose()?;
     let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     Ok(Running { child, group, output: pipe::Receiver::from_owned_fd(ours.into())?, lifeline })
+}
+
+/// Tells a guard what its command is confined to; returns the line that it listens to from then on.
+fn hold(
+    mut lifeline: std::os::unix::net::UnixStream,
+    confinement: Option<&Confinement>,
+) -> io::Result<UnixStream> {
+    if let Some(confinement) = confinement {
+        // The guard reads it at once; if it is gone, its end says so.
+        let _gone = lifeline.write_all(&guard::written(confinement));
+    }
+    lifeline.set_nonblocking(true)?;
+    UnixStream::from_std(lifeline)
 }
 
 /// Gives a command or a server the variables that it may have of the worker's, and no other.

@@ -75,7 +75,9 @@ impl Piece {
             "turn" => Piece::Turn,
             other => {
                 let count = other.strip_prefix("words ").and_then(|count| count.trim().parse().ok());
-                Piece::Words(count.ok_or_else(|| format!("there is no placeholder {{{other}}}"))?)
+                Piece::Words(count.ok_or_else(|| {
+                    format!("there is no placeholder {{{other}}}; a brace is written {{{{ or }}}}")
+                })?)
             }
         })
     }
