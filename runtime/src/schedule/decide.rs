@@ -60,14 +60,18 @@ impl Record {
         if self.active.is_empty() {
             acts.extend(self.queue.pop_front().map(Act::Start));
         }
-        for moment in self.due(rules, now) {
+        let (missed, on_time) = self.due(rules, now);
+        for moment in missed {
+            self.make_up(moment, &mut acts);
+        }
+        for moment in on_time {
             self.decide_one(moment, &mut acts);
         }
         acts
     }
 
-    /// Returns what is due by now and not skipped as paused or missed; moves `last` on.
-    fn due(&mut self, rules: &Rules, now: Millis) -> VecDeque<Millis> {
+    /// Returns what was missed and is to be made up for, and what is due by now; moves `last` on.
+    fn due(&mut self, rules: &Rules, now: Millis) -> (VecDeque<Millis>, VecDeque<Millis>) {
         // Of what was missed only the newest can count: keep as many as may.
         let keep = match self.definition.catch_up {
             CatchUp::None => 0,
@@ -105,9 +109,20 @@ impl Record {
             self.skip(from, to, count, if paused { "paused" } else { "missed" });
             self.last = self.last.max(to);
         }
-        missed.append(&mut on_time);
-        self.last = missed.back().copied().unwrap_or(self.last).max(self.last);
-        missed
+        self.last = missed.iter().chain(&on_time).max().map_or(self.last, |newest| self.last.max(*newest));
+        (missed, on_time)
+    }
+
+    /// Decides about what was missed. Several that are made up for do not overlap: where a run that is due beside another one would be
+    /// skipped, they follow each other.
+    fn make_up(&mut self, moment: Millis, acts: &mut Vec<Act>) {
+        let all = matches!(self.definition.catch_up, CatchUp::All(_));
+        let waits = !acts.is_empty() || !self.active.is_empty() || !self.queue.is_empty();
+        if all && waits && self.definition.overlap == Overlap::Skip && self.queue.len() < SCHEDULE_QUEUE_MAX {
+            self.queue.push_back(moment);
+        } else {
+            self.decide_one(moment, acts);
+        }
     }
 
     fn decide_one(&mut self, moment: Millis, acts: &mut Vec<Act>) {
@@ -259,6 +274,19 @@ mod tests {
             let reasons: Vec<&str> = reasons(&record).into_iter().map(|(_, reason)| reason).collect();
             assert_eq!((reasons, record.queue.len()), (skipped, waiting), "{overlap:?}");
         }
+    }
+
+    #[test]
+    fn what_is_made_up_for_follows_one_after_the_other_where_runs_must_not_overlap() {
+        let (rules, mut record) = (rules(&["* * * * *"]), record(Overlap::Skip, CatchUp::All(3)));
+        assert_eq!(starts(&record.decide(&rules, Millis(at(5).0 + 45_000))), [at(3)]);
+        record.active = vec!["first".to_owned()];
+        assert_eq!(record.decide(&rules, at(6)), [], "what is due beside them is skipped");
+        for next in [at(4), at(5)] {
+            record.active.clear();
+            assert_eq!(starts(&record.decide(&rules, Millis(at(6).0 + 1))), [next]);
+        }
+        assert_eq!(reasons(&record), [(2, "missed"), (1, "overlap")]);
     }
 
     #[test]
