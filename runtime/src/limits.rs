@@ -32,6 +32,12 @@ pub const REPORT_BYTES_MAX: usize = 70 * 1024 * 1024;
 /// Bytes of an answer that the client reads, and of one line of a stream: the largest report and what surrounds it.
 pub const ANSWER_BYTES_MAX: usize = 80 * 1024 * 1024;
 
+/// Of a process's file descriptors, a listener's connections take one in so many: there are two or three listeners, and the store.
+pub const CONNECTIONS_SHARE: usize = 4;
+
+/// Connections that a listener serves at once if there are hardly any file descriptors.
+pub const CONNECTIONS_MIN: usize = 8;
+
 /// Connections that a listener serves at once; the next ones wait in the system's queue.
 pub const CONNECTIONS_MAX: usize = 1_024;
 

@@ -11,7 +11,7 @@ use outlast_protocol::run::{Frame, FrameKind};
 use outlast_runtime::client::{Address, Client, ClientError, Wanted};
 use outlast_runtime::engine::{Engine, Options};
 use outlast_runtime::http::{Admission, Listener, Served, Server, Token};
-use outlast_runtime::limits::CONNECTIONS_MAX;
+use outlast_runtime::limits::{CONNECTIONS_MAX, CONNECTIONS_SHARE};
 use outlast_store::{MemoryStore, Store};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -155,7 +155,9 @@ async fn web_pages_and_strangers_are_refused_on_tcp() {
 async fn silent_connections_take_nobodys_place() {
     let world = World::new().await;
     let mut silent = Vec::new();
-    for _ in 0..CONNECTIONS_MAX {
+    let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let descriptors = usize::try_from(descriptors.unwrap_or(u64::MAX)).unwrap();
+    for _ in 0..CONNECTIONS_MAX.min(descriptors / CONNECTIONS_SHARE) {
         silent.push(TcpStream::connect(world.loopback).await.unwrap());
     }
     let stream = TcpStream::connect(world.loopback).await.unwrap();

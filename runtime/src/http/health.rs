@@ -17,14 +17,22 @@ pub(super) async fn live() -> Json<Value> {
     Json(json!({ "live": true }))
 }
 
-/// `GET /health/ready`: the engine takes work.
+/// `GET /health/ready`: the engine takes new runs.
 pub(super) async fn ready(call: Call) -> Result<Json<Value>, Fault> {
     // An engine that says nothing about it is ready: it answers only after its store was read.
     let ready = call.engine().status().get("ready").and_then(Value::as_bool).unwrap_or(true);
-    if ready {
-        Ok(Json(json!({ "ready": true })))
-    } else {
-        Err(ApiError::new(Code::NotReady, "the engine is starting or stopping").into())
+    if !ready {
+        return Err(ApiError::new(Code::NotReady, "the engine is starting or stopping").into());
+    }
+    let store = Arc::clone(&call.app.served.store);
+    let stats = tokio::task::spawn_blocking(move || store.stats()).await;
+    let stats = stats.map_err(|error| ApiError::new(Code::Internal, error.to_string()))?;
+    match stats {
+        Ok(stats) if stats.nearly_full => {
+            Err(ApiError::new(Code::DiskFull, "the disk has too little room for new runs").into())
+        }
+        Ok(_) => Ok(Json(json!({ "ready": true }))),
+        Err(error) => Err(ApiError::new(Code::NotReady, error.to_string()).into()),
     }
 }
 

@@ -26,7 +26,9 @@ use super::guard::{Access, Admission};
 use super::tls::Tls;
 use super::{App, router};
 use crate::engine::Engine;
-use crate::limits::{CONNECTIONS_MAX, CROWDED_HEAD_MS_MAX, DRAIN_MS_MAX, HEAD_MS_MAX};
+use crate::limits::{
+    CONNECTIONS_MAX, CONNECTIONS_MIN, CONNECTIONS_SHARE, CROWDED_HEAD_MS_MAX, DRAIN_MS_MAX, HEAD_MS_MAX,
+};
 use crate::socket;
 
 /// Where a server listens.
@@ -173,9 +175,18 @@ impl Server {
     }
 }
 
+/// How many connections one listener serves at once: each takes a file descriptor, and neither the other listeners nor the store may go
+/// without.
+fn places() -> usize {
+    let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let descriptors = descriptors.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    (descriptors / CONNECTIONS_SHARE).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
+}
+
 async fn accept(socket: Socket, app: Arc<App>, mut stopped: watch::Receiver<bool>) {
     let routes = router(Arc::clone(&app));
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let places = places();
+    let room = Arc::new(Semaphore::new(places));
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
@@ -190,7 +201,7 @@ async fn accept(socket: Socket, app: Arc<App>, mut stopped: watch::Receiver<bool
         match stream {
             Ok((stream, peer)) => {
                 let (routes, stopped) = (routes.clone(), stopped.clone());
-                let is_crowded = room.available_permits() < CONNECTIONS_MAX / 2;
+                let is_crowded = room.available_permits() < places / 2;
                 let patience =
                     Duration::from_millis(if is_crowded { CROWDED_HEAD_MS_MAX } else { HEAD_MS_MAX });
                 connections.spawn(async move {
