@@ -42,6 +42,8 @@ pub struct Options {
     pub access_log: Option<AccessLog>,
     /// About how many bytes the states of runs may have in memory, if this process hosts; none: [`crate::limits::MEMORY_BUDGET_BYTES`].
     pub memory_budget: Option<usize>,
+    /// Whether a store whose newest event is far ahead of the clock is opened, if this process hosts: its time goes on from there.
+    pub accept_clock: bool,
 }
 
 impl Options {
@@ -49,7 +51,8 @@ impl Options {
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Options {
         let directory = directory.into();
-        Options { directory, program: None, profile: None, access_log: None, memory_budget: None }
+        let (program, profile, access_log, memory_budget) = (None, None, None, None);
+        Options { directory, program, profile, access_log, memory_budget, accept_clock: false }
     }
 }
 

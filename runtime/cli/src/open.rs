@@ -42,8 +42,12 @@ pub(crate) fn options(
         }
     };
     let memory_budget = memory_budget(std::env::var(MEMORY).ok().as_deref())?;
-    Ok(Options { directory: data_directory(data)?, program, profile, access_log: None, memory_budget })
+    let accept_clock = std::env::var_os(ACCEPT_CLOCK).is_some_and(|value| value == "1");
+    Ok(Options { program, profile, memory_budget, accept_clock, ..Options::new(data_directory(data)?) })
 }
+
+/// The variable that says, with `1`, that a store is right about the time, and not the clock that is far behind it.
+const ACCEPT_CLOCK: &str = "OUTLAST_ACCEPT_CLOCK";
 
 /// The variable that says how many MiB the states of runs may have in memory.
 const MEMORY: &str = "OUTLAST_MEMORY_MIB";

@@ -94,7 +94,8 @@ pub(crate) fn set_clock(options: &Options, newest: Millis) -> Result<Millis, Api
     if behind > limits::CLOCK_BEHIND_MS_MAX && !options.accept_clock {
         let minutes = behind / 60_000;
         let message = format!("the clock is {minutes} minutes behind the newest event of the store");
-        return Err(ApiError::new(Code::NotReady, message).hint("set the clock, or open with --accept-clock"));
+        let hint = "set the clock; or, if it is right, set OUTLAST_ACCEPT_CLOCK=1: the store's time then goes on from its newest event";
+        return Err(ApiError::new(Code::NotReady, message).hint(hint));
     }
     // What carries an older time than this was there before this epoch.
     if !breaks(Breakage::SetClockBack) {

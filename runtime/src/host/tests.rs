@@ -9,14 +9,7 @@ use super::*;
 use crate::http::Admission;
 
 async fn session(directory: &Path) -> Session {
-    let options = Options {
-        directory: directory.to_path_buf(),
-        program: None,
-        profile: None,
-        access_log: None,
-        memory_budget: None,
-    };
-    Session::open(options).await.unwrap()
+    Session::open(Options::new(directory)).await.unwrap()
 }
 
 /// Polls a future a single time, as a `select!` does whose other arm is ready then.
