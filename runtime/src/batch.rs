@@ -8,5 +8,5 @@ mod naming;
 mod results;
 
 pub use items::{Item, Items};
-pub use naming::{IdField, Naming};
+pub use naming::{IdField, Naming, batch_name};
 pub use results::{Appender, Earlier, Keep, ResultFile, ResultFileError, Row, Standing};

@@ -212,6 +212,17 @@ fn signals_end_a_batch_and_its_runs_stay() {
 }
 
 #[test]
+fn a_pipe_into_which_nobody_writes_holds_no_batch_back_from_ending() {
+    let world = World::with_flows();
+    let made = std::process::Command::new("mkfifo").arg(world.work().join("in.jsonl")).status();
+    assert!(made.unwrap().success());
+    let mut command = world.start(&["batch", FLOW, "--inputs", "in.jsonl", "--out", "out.jsonl"]);
+    until("the batch to host", || world.socket().exists());
+    command.signal("TERM");
+    assert_eq!(command.finish().code, Some(143));
+}
+
+#[test]
 fn events_end_with_one_record_whatever_happens() {
     let world = World::with_flows();
     world.write("in.jsonl", "{\"name\": \"a\"}\n{\"name\": \"b\", \"grade\": \"asks\"}\nx\n");

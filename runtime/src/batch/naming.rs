@@ -21,10 +21,24 @@ pub struct IdField {
     pub is_parameter: bool,
 }
 
+/// Reads the name of a batch.
+///
+/// # Errors
+/// What no id may begin with, in words.
+pub fn batch_name(text: &str) -> Result<String, String> {
+    match RunId::new(text) {
+        Ok(_) if text.chars().count() <= BATCH_PREFIX_CHARS => Ok(text.to_owned()),
+        Ok(_) => Err(format!("a name has at most {BATCH_PREFIX_CHARS} characters")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// Gives lines their ids.
 #[derive(Debug)]
 pub struct Naming {
     flow: String,
+    /// What all ids begin with.
+    batch: Option<String>,
     field: Option<IdField>,
     /// Hashes of what was named.
     seen: HashSet<u64>,
@@ -36,7 +50,13 @@ impl Naming {
     /// Names inputs of a flow.
     #[must_use]
     pub fn new(flow: &str, field: Option<IdField>) -> Naming {
-        Naming { flow: flow.to_owned(), field, seen: HashSet::new(), repeated: HashMap::new() }
+        Naming { flow: flow.to_owned(), batch: None, field, seen: HashSet::new(), repeated: HashMap::new() }
+    }
+
+    /// Names the batch: all ids begin with it, so that the same inputs in another batch are other items.
+    #[must_use]
+    pub fn of_batch(self, name: Option<&str>) -> Naming {
+        Naming { batch: name.map(str::to_owned), ..self }
     }
 
     /// Returns the id of an input, and the input as the flow takes it.
@@ -49,11 +69,12 @@ impl Naming {
             // Objects are kept sorted, so equal inputs have equal text.
             let hash = hash(&[self.flow.as_bytes(), input.to_string().as_bytes()]);
             let flow: String = self.flow.to_lowercase().chars().take(BATCH_PREFIX_CHARS).collect();
-            return Ok((self.counted(&flow, hash), input));
+            let prefix = self.batch.clone().unwrap_or(flow);
+            return Ok((self.counted(&prefix, hash), input));
         };
         let value =
             if field.is_parameter { input.get(&field.name).cloned() } else { input.remove(&field.name) };
-        let id = id_in(&field.name, value.as_ref())?;
+        let id = id_in(&field.name, self.batch.as_deref(), value.as_ref())?;
         if !self.seen.insert(short(hash(&[id.as_bytes()]))) {
             let message = format!("the id {id:?} is that of an earlier line");
             return Err(ApiError::new(Code::Conflict, message).at(&field.name));
@@ -78,7 +99,7 @@ impl Naming {
     }
 }
 
-fn id_in(field: &str, value: Option<&Value>) -> Result<String, ApiError> {
+fn id_in(field: &str, batch: Option<&str>, value: Option<&Value>) -> Result<String, ApiError> {
     let wrong = |message: String| Err(ApiError::new(Code::Invalid, message).at(field));
     let id = match value {
         Some(Value::String(text)) => text.clone(),
@@ -86,6 +107,7 @@ fn id_in(field: &str, value: Option<&Value>) -> Result<String, ApiError> {
         Some(_) => return wrong(format!("the field {field:?} is no id: text or a whole number is expected")),
         None => return wrong(format!("the field {field:?} is missing, which holds the line's id")),
     };
+    let id = batch.map_or_else(|| id.clone(), |batch| format!("{batch}-{id}"));
     let shown: String = id.chars().take(QUOTED_CHARS).collect();
     if id.chars().count() > BATCH_ID_CHARS_MAX {
         return wrong(format!("the id {shown:?}… is over {BATCH_ID_CHARS_MAX} characters"));
@@ -135,8 +157,18 @@ mod tests {
         assert!(base.starts_with("report-") && RunId::new(&base).is_ok(), "{base}");
         assert_eq!(first[2..], [format!("{base}.2"), format!("{base}.3")]);
         assert_eq!(ids(&[1, 0]), [first[1].clone(), base.clone()]);
+        let mut again = Naming::new("Report", None).of_batch(Some("may"));
+        assert_eq!(named(&mut again, &lines[0]).unwrap().0, base.replace("report-", "may-"));
         let mut other = Naming::new("Other", None);
         assert!(!named(&mut other, &lines[0]).unwrap().0.ends_with(&base["report-".len()..]));
+    }
+
+    #[test]
+    fn a_batch_has_a_name_that_ids_may_begin_with() {
+        assert_eq!(batch_name("may-2027"), Ok("may-2027".to_owned()));
+        for wrong in ["", "a b", "x/y", &"n".repeat(25)] {
+            assert!(batch_name(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]
@@ -148,6 +180,8 @@ mod tests {
             ("a-1".into(), json!({"x": 1}))
         );
         assert_eq!(named(&mut naming, &json!({"id": 7})).unwrap(), ("7".into(), json!({})));
+        let mut again = Naming::new("F", field(false)).of_batch(Some("may"));
+        assert_eq!(named(&mut again, &json!({"id": 7})).unwrap().0, "may-7");
         let mut kept = Naming::new("F", field(true));
         assert_eq!(named(&mut kept, &json!({"id": "a"})).unwrap().1, json!({"id": "a"}));
         for (line, code) in [

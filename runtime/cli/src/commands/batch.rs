@@ -11,12 +11,15 @@ mod tally;
 
 use std::fs::File;
 use std::io::{BufReader, Read};
-use std::path::Path;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_protocol::requests::{Permissions, Start};
-use outlast_runtime::batch::{Earlier, IdField, Item, Items, Keep, Naming, ResultFile, ResultFileError};
+use outlast_runtime::batch::{
+    Earlier, IdField, Item, Items, Keep, Naming, ResultFile, ResultFileError, batch_name,
+};
 use outlast_runtime::duration;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -49,7 +52,7 @@ enum Output {
 ///
 /// Each line of the input is a JSON object with the flow's parameters, and becomes a run. An item is known by --id-field or by what its line says,
 /// never by where it stands: the same command again goes on where the last one ended, does nothing twice, and writes each result once,
-/// also after kill -9. Lines that cannot be read become results of their own (status `invalid`).
+/// also after kill -9. Whatever ended in an earlier batch of the same data directory is found, not run again; --name begins anew. Lines that cannot be read become results of their own (status `invalid`).
 ///
 /// Exit codes: 0 all done; 3 only people can move what is left; 4 some were cancelled; 5 some failed; 1, 2, 75, 124 as for run.
 #[derive(Debug, clap::Args)]
@@ -69,6 +72,9 @@ pub(crate) struct Arguments {
     /// The field of each line that holds its id; it is the run's id, too
     #[arg(long, value_name = "F")]
     id_field: Option<String>,
+    /// What the ids of this batch begin with [default: the flow's name]: the same inputs under another name are worked on anew
+    #[arg(long, value_name = "NAME", value_parser = batch_name)]
+    name: Option<String>,
     /// Write results in the order of the input; items that wait for a person are passed over
     #[arg(long)]
     ordered: bool,
@@ -141,7 +147,7 @@ async fn work_through(
                 ordered: arguments.ordered,
                 deadline: arguments.timeout,
                 earlier,
-                items: read(reader, naming(&chosen, arguments.id_field.as_deref()))?,
+                items: read(reader, naming(&chosen, arguments))?,
                 results,
                 events: events(arguments)?,
                 progress: Progress::new(bytes),
@@ -166,14 +172,35 @@ fn plan(arguments: &Arguments, start: Start) -> Plan {
 
 type Reader = Box<dyn Read + Send>;
 
+/// A pipe with a name, which is opened when it is read: opening it waits for whoever writes into it.
+enum Later {
+    Named(PathBuf),
+    Open(File),
+}
+
+impl Read for Later {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if let Later::Named(path) = self {
+            *self = Later::Open(File::open(path)?);
+        }
+        match self {
+            Later::Named(_) => Ok(0),
+            Later::Open(file) => file.read(buffer),
+        }
+    }
+}
+
 /// Opens the inputs; returns how many bytes they have, if that is known.
 fn inputs(name: &str) -> Result<(Reader, Option<u64>), Failure> {
     if name == "-" {
         return Ok((Box::new(std::io::stdin()), None));
     }
     let cannot = |error| Failure::usage(format!("--inputs: cannot read {name}: {error}"));
+    let found = std::fs::metadata(name).map_err(cannot)?;
+    if found.file_type().is_fifo() {
+        return Ok((Box::new(Later::Named(name.into())), None));
+    }
     let file = File::open(name).map_err(cannot)?;
-    let found = file.metadata().map_err(cannot)?;
     if found.is_dir() {
         return Err(Failure::usage(format!(
             "--inputs: {name} is a directory; a file of JSON lines is expected"
@@ -231,13 +258,13 @@ fn events(arguments: &Arguments) -> Result<Sink, Failure> {
     }
 }
 
-fn naming(chosen: &Chosen, id_field: Option<&str>) -> Naming {
+fn naming(chosen: &Chosen, arguments: &Arguments) -> Naming {
     let parameters = &chosen.flow.machine.root().params;
-    let field = id_field.map(|name| IdField {
-        name: name.to_owned(),
-        is_parameter: parameters.iter().any(|parameter| parameter.name == name),
+    let field = arguments.id_field.as_ref().map(|name| IdField {
+        name: name.clone(),
+        is_parameter: parameters.iter().any(|parameter| parameter.name == *name),
     });
-    Naming::new(&chosen.flow.name, field)
+    Naming::new(&chosen.flow.name, field).of_batch(arguments.name.as_deref())
 }
 
 /// Reads items in a thread of its own: stdin may keep it waiting for ever.

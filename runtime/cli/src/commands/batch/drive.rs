@@ -226,8 +226,9 @@ impl State<'_> {
     }
 
     fn end(&mut self, number: u64, ended: Ended) {
+        self.tally.before += u64::from(matches!(ended, Ended::Before(_)));
         let row = match ended {
-            Ended::Row(row) => {
+            Ended::Row(row) | Ended::Before(row) => {
                 self.moved = true;
                 self.reached.ended += 1;
                 if let Some(failure) = self.tally.add(&row) {

@@ -33,6 +33,8 @@ pub(super) struct Plan {
 pub(super) enum Ended {
     /// It has ended.
     Row(Box<Row>),
+    /// Its run had ended before.
+    Before(Box<Row>),
     /// Only people can move it.
     Parked(Parked),
 }
@@ -83,7 +85,8 @@ pub(super) async fn work(session: Arc<Session>, plan: Arc<Plan>, item: Item) -> 
             attempt += 1;
             continue;
         }
-        return Ok(Ended::Row(Box::new(row(place, outcome, None))));
+        let row = Box::new(row(place, outcome, None));
+        return Ok(if existing { Ended::Before(row) } else { Ended::Row(row) });
     }
 }
 

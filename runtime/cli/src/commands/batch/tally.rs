@@ -16,14 +16,16 @@ pub(super) struct Tally {
     pub(super) cancelled: u64,
     /// Lines whose row was there already.
     pub(super) found: u64,
+    /// Items whose run had ended before this command.
+    pub(super) before: u64,
     /// Lines that were read.
     pub(super) lines: u64,
     /// Items that only people can move.
     pub(super) parked: Vec<Parked>,
     /// Those that were too many to remember.
     pub(super) parked_more: u64,
-    /// The first failures, in lines for people.
-    pub(super) failures: Vec<String>,
+    /// How many that are not done were told to people as they ended.
+    pub(super) told: u64,
     /// Whether the reader of stdout does not read.
     pub(super) stuck: bool,
 }
@@ -47,12 +49,11 @@ impl Tally {
     pub(super) fn add(&mut self, row: &Row) -> Option<String> {
         let standing = row.standing();
         self.count(standing);
-        if standing == Standing::Done || self.failures.len() >= BATCH_TOLD_MAX {
+        if standing == Standing::Done || self.told >= BATCH_TOLD_MAX as u64 {
             return None;
         }
-        let said = failure(row);
-        self.failures.push(said.clone());
-        Some(said)
+        self.told += 1;
+        Some(failure(row))
     }
 
     /// Takes note of an item that only people can move.
@@ -82,6 +83,7 @@ impl Tally {
             "cancelled": self.cancelled,
             "waiting": self.waiting(),
             "found": self.found,
+            "before": self.before,
             "lines": self.lines,
         })
     }
@@ -110,18 +112,24 @@ impl Tally {
         parts.join(", ")
     }
 
-    /// Says what became of everything: failures and questions by name, as many as people read.
+    /// Says what became of everything. Failures were told by name as they came, as many as people read; questions are told here.
     pub(super) fn tell(&self, again: &str) {
         if self.lines > 0 && self.found == self.lines {
             out::say(&format!("nothing to do: all {} lines have their results", self.lines));
         }
-        out::say(&format!("{} lines: {}", self.lines, self.line()));
-        for failure in &self.failures {
-            out::say(&format!("  {failure}"));
+        out::say(&format!("{} line{}: {}", self.lines, if self.lines == 1 { "" } else { "s" }, self.line()));
+        if self.before > 0 {
+            let before = self.before;
+            out::say(&format!(
+                "  {before} had ended in an earlier batch; to work on the same inputs anew: --name NAME"
+            ));
         }
-        let untold = (self.failed + self.cancelled).saturating_sub(self.failures.len() as u64);
-        if untold > 0 {
-            out::say(&format!("  and {untold} more that are not done, see the results"));
+        match (self.failed + self.cancelled).saturating_sub(self.told) {
+            0 => {}
+            untold if self.told > 0 => {
+                out::say(&format!("  {untold} more that are not done stand in the results only"));
+            }
+            untold => out::say(&format!("  {untold} that are not done stand in the results")),
         }
         if self.failed + self.cancelled > 0 {
             out::say("to try again what is not done: the same command with --retry-failed");
