@@ -85,10 +85,13 @@ pub(crate) async fn serve(context: Context<'_>, arguments: &Arguments) -> Result
     }
     announce(context, &session, (tcp, arguments))?;
     let left = tokio::select! {
-        exit = fresh.until_told_to_leave(&mut signals) => Ok(exit),
+        () = fresh.until_told_to_leave(&mut signals) => Ok(Exit::Done),
         why = session.failed() => Err(Failure::new(Exit::Unavailable, why)),
     };
     session.close().await;
+    if left.is_ok() {
+        out::say("stopped: the runs stay, and go on with the next one that hosts them");
+    }
     if let Some(log) = &fresh.log {
         log.close();
     }
@@ -102,13 +105,14 @@ struct Fresh {
 }
 
 impl Fresh {
-    async fn until_told_to_leave(&self, signals: &mut Signals) -> Exit {
+    async fn until_told_to_leave(&self, signals: &mut Signals) {
         if self.tls.is_none() && self.log.is_none() {
-            return signals.next().await;
+            let _whichever = signals.next().await;
+            return;
         }
         loop {
             match signals.heard().await {
-                Heard::Leave(exit) => return exit,
+                Heard::Leave(_) => return,
                 Heard::HangUp => self.refresh(),
             }
         }
