@@ -118,7 +118,11 @@ fn a_mismatch_says_where_and_what() {
             "type: an object whose \"type\" is \"Tools\" or \"Text\" is expected, found \"Talk\"",
         ),
         (Type::Named(TypeIx(2)), json!({"name": "a"}), "children: a list is expected, found nothing"),
-        (Type::Named(TypeIx(4)), json!({"min": 1}), "only max, note is expected, found \"field min\""),
+        (
+            Type::Named(TypeIx(4)),
+            json!({"min": 1}),
+            "no field but max, note is expected, found the field \"min\"",
+        ),
         (
             Type::Approved(Box::new(Type::Int)),
             json!({"value": 1, "by": ["me"]}),

@@ -61,7 +61,8 @@ pub(crate) fn no_run(run: impl std::fmt::Display) -> ApiError {
 /// Says that there is no such flow.
 pub(crate) fn no_flow(name: &str) -> ApiError {
     let name: String = name.chars().take(QUOTED_CHARS).collect();
-    ApiError::new(Code::NotFound, format!("no flow {name:?} is deployed")).hint("deploy its file first")
+    ApiError::new(Code::NotFound, format!("no flow {name:?} is deployed"))
+        .hint("deploy its file: outlast serve FILE, or POST /v1/flows")
 }
 
 /// Says that there is no such machine.

@@ -70,7 +70,11 @@ impl Core {
             input: request.input,
             config,
             seed: ctx.random.number(),
-            messages: request.messages.into_iter().map(|message| message_input(message, by)).collect(),
+            messages: request
+                .messages
+                .into_iter()
+                .map(|message| message_input(message, by))
+                .collect::<Result<_, _>>()?,
             by: by.to_owned(),
         };
         self.ask(&run, |reply| Message::Start(Box::new(start), reply)).await
@@ -216,7 +220,7 @@ impl Engine {
     /// # Errors
     /// [`Code::NotFound`], [`Code::Invalid`], [`Code::RunEnded`], [`Code::NotListening`], [`Code::MailboxFull`], [`Code::Conflict`].
     pub async fn message(&self, run: &str, request: requests::Send, by: &str) -> Result<Accepted, ApiError> {
-        self.input(run, vec![message_input(request, by)]).await
+        self.input(run, vec![message_input(request, by)?]).await
     }
 
     /// Sends a message and waits until the run took it: `{"handled": n}`, or `{"unread_at_end": true}`.
@@ -432,11 +436,18 @@ impl Engine {
     }
 }
 
-fn message_input(request: requests::Send, by: &str) -> Input {
-    if request.name == "closed" {
-        return Input::Close;
+fn message_input(request: requests::Send, by: &str) -> Result<Input, ApiError> {
+    let fits =
+        |id: &String| (1..=limits::NAME_BYTES_MAX).contains(&id.len()) && !id.contains(char::is_control);
+    if !request.id.as_ref().is_none_or(fits) {
+        let most = limits::NAME_BYTES_MAX;
+        let message = format!("a message's id has 1 to {most} bytes and no control characters");
+        return Err(ApiError::new(Code::Invalid, message).at("id"));
     }
-    Input::Message { id: request.id, name: request.name, value: request.value, from: by.to_owned() }
+    if request.name == "closed" {
+        return Ok(Input::Close);
+    }
+    Ok(Input::Message { id: request.id, name: request.name, value: request.value, from: by.to_owned() })
 }
 
 fn op_id(text: &str) -> Result<OpId, ApiError> {

@@ -44,6 +44,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Params<T>, Fault> {
         let query = Query::<T>::from_request_parts(parts, state).await;
-        query.map(|Query(params)| Params(params)).map_err(|error| Fault::invalid(error.body_text()))
+        query.map(|Query(params)| Params(params)).map_err(|error| {
+            let text = error.body_text();
+            let what = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
+            Fault::invalid(format!("the query does not fit: {what}"))
+        })
     }
 }

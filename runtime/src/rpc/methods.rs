@@ -112,7 +112,10 @@ pub(crate) async fn call(api: Api<'_>, method: &str, params: Params) -> Called {
 
 fn unknown(method: &str) -> RpcError {
     let method: String = method.chars().take(QUOTED_CHARS).collect();
-    RpcError::new(METHOD_NOT_FOUND, format!("there is no method {method:?}"))
+    let known: Vec<&str> = METHODS.iter().map(|(name, _)| *name).collect();
+    let message = format!("there is no method {method:?}");
+    let error = ApiError::new(Code::NotFound, &message).hint(format!("the methods are {}", known.join(", ")));
+    RpcError { data: Some(json!(error)), ..RpcError::new(METHOD_NOT_FOUND, message) }
 }
 
 async fn deploy(api: Api<'_>, params: Params) -> Called {

@@ -94,7 +94,7 @@ async fn who_comes_back_late_keeps_what_must_not_be_done_twice() {
     world.settle().await;
     world.advance(20_000).await;
     let (worker, registered) = world.worker_again("w", "w-boot", vec![task.token.clone()]).await;
-    assert_eq!(registered.keep, [task.token.clone()]);
+    assert_eq!(registered.keep, std::slice::from_ref(&task.token));
     assert_eq!(worker.done(&task, json!("paid")).await, Accepted);
     assert_eq!(world.value("p").await, json!("paid"));
     assert_eq!(world.kinds("p").await, ["started", "begun", "done"]);

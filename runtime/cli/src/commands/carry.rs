@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use outlast_runtime::host::Session;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ pub(crate) struct ExportArguments {
 pub(crate) async fn export(context: Context<'_>, arguments: &ExportArguments) -> Result<Exit, Failure> {
     let session = open::session(context.data, Workers::None, None).await?;
     let text = records(&session, &arguments.id).await?;
-    match &arguments.out {
+    match arguments.out.as_deref().filter(|path| *path != Path::new("-")) {
         Some(path) => {
             files::replace(path, &text).map_err(|error| {
                 Failure::new(Exit::Failed, format!("{} cannot be written: {error}", path.display()))
@@ -114,7 +114,7 @@ pub(crate) async fn blob(context: Context<'_>, arguments: &BlobArguments) -> Res
     let session = open::session(context.data, Workers::None, None).await?;
     let bytes = session.call(async |client| client.blob(hash).await).await?;
     open::close(session).await;
-    match &arguments.out {
+    match arguments.out.as_deref().filter(|path| *path != Path::new("-")) {
         Some(path) => files::replace(path, &bytes).map_err(|error| {
             Failure::new(Exit::Failed, format!("{} cannot be written: {error}", path.display()))
         }),

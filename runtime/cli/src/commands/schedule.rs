@@ -5,7 +5,7 @@
 use outlast_protocol::requests::Permissions;
 use outlast_protocol::schedule::{CatchUp, Kept, Overlap, Schedule, ScheduleView};
 use outlast_runtime::client::{Client, ClientError};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Context;
 use super::act::again;
@@ -220,21 +220,33 @@ async fn view(
     Ok(Exit::Done)
 }
 
+/// Returns a policy as it is written after its option: `skip`, `all:3`.
+fn word(policy: &Value) -> String {
+    match policy {
+        Value::Object(fields) => fields.iter().map(|(name, value)| format!("{name}:{value}")).collect(),
+        Value::String(text) => text.replace('_', "-"),
+        other => other.to_string(),
+    }
+}
+
 fn text(schedule: &ScheduleView) -> String {
     let definition = &schedule.definition;
     let mut lines = vec![
         format!("schedule {}{}", schedule.name, if schedule.paused { " (paused)" } else { "" }),
         format!("flow     {} {}", definition.flow, show::short(&definition.input)),
         format!("rules    {} in {}", definition.cron.join(", "), definition.time_zone),
-        format!(
-            "policies {} {}",
-            json!({ "overlap": definition.overlap }),
-            json!({ "catch_up": definition.catch_up })
-        ),
-        format!("next     {}", schedule.next.join(", ")),
-        format!("active   {}", schedule.active.join(", ")),
-        format!("queued   {}", schedule.queue.join(", ")),
+        format!("overlap  {}", word(&json!(definition.overlap))),
+        format!("catch-up {}", word(&json!(definition.catch_up))),
     ];
+    let next = if schedule.paused { &[] } else { schedule.next.as_slice() };
+    let lists = [("next", next), ("active", &schedule.active), ("queued", &schedule.queue)];
+    for (name, list) in lists {
+        let names = list
+            .iter()
+            .enumerate()
+            .map(|(at, item)| format!("{:<8} {item}", if at == 0 { name } else { "" }));
+        lines.extend(names);
+    }
     lines.extend(schedule.skipped.iter().map(|skipped| {
         let until = if skipped.count > 1 {
             format!(" to {}, {} times", skipped.to, skipped.count)

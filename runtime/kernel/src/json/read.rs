@@ -243,9 +243,10 @@ impl Reader<'_> {
                 let names: Vec<_> = fields.iter().map(|field| field.name.as_str()).collect();
                 let expected = match names.as_slice() {
                     [] => "no field".to_owned(),
-                    names => format!("only {}", names.join(", ")),
+                    names => format!("no field but {}", names.join(", ")),
                 };
-                return Err(wrong(at, expected, &Json::String(format!("field {key}"))));
+                let found = format!("the field {}", found(&Json::String(key.clone())));
+                return Err(Mismatch { at: at.text(), expected, found });
             }
         }
         let read = |field: &FieldDef| match (object.get(&field.name), &field.default) {

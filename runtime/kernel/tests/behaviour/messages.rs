@@ -34,7 +34,11 @@ fn messages_are_checked_and_accepted_once() {
         ("Sing", json!({}), "the flow takes no message Sing, but Say, Stop"),
         ("Say", json!({}), "Say: text: text is expected, found nothing"),
         ("Say", json!({"text": 5}), "Say: text: text is expected, found 5"),
-        ("Say", json!({"text": "a", "loud": 1}), "Say: only text is expected, found \"field loud\""),
+        (
+            "Say",
+            json!({"text": "a", "loud": 1}),
+            "Say: no field but text is expected, found the field \"loud\"",
+        ),
     ] {
         let input = run.message(name, value, None);
         assert_eq!(run.give(&input), Err(Refusal::Invalid { detail: words.to_owned() }));

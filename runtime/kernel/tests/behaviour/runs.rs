@@ -143,7 +143,10 @@ fn input_is_checked_and_filled_before_a_run_starts() {
             json!({}),
             "the input of One does not fit: x: a whole number of at most 64 bits is expected, found nothing",
         ),
-        (json!({"x": 1, "y": 2}), "the input of One does not fit: only x is expected, found \"field y\""),
+        (
+            json!({"x": 1, "y": 2}),
+            "the input of One does not fit: no field but x is expected, found the field \"y\"",
+        ),
         (json!([1]), "the input of One does not fit: an object is expected, found a list of 1"),
     ] {
         assert_eq!(check_input(&machine, input), Err(words.to_owned()));
