@@ -139,3 +139,19 @@ fn a_question_of_a_server_may_be_refused() {
     assert!(line.contains("none of its business"), "{line}");
     until("the agent to be idle", || world.get("/v1/runs?limit=1")["items"][0]["state"] == "Idle");
 }
+
+/// A person said yes to a call of one server; what stands under its name then is another one.
+#[test]
+fn an_approved_call_does_not_go_to_a_server_whose_entry_was_changed() {
+    let model = calls("bank__note", json!({"name": "n"}));
+    let world = world_of(&model);
+    let mut chat = world.start(&["chat", "--mcp", FILE]);
+    chat.say("note it");
+    chat.line("the question", |line| line.contains("? Run bank__note?"));
+    let other = json!({"command": binary("outlast-test-mcp"), "args": ["{}"], "env": {"ACCOUNT": "other"}});
+    configure(&world, &json!({ "bank": other }));
+    chat.say("y");
+    let line = chat.line("the answer", |line| line.contains("heard: "));
+    assert!(line.contains("this has changed: the server's entry in the file that names it"), "{line}");
+    assert_eq!(world.file("ledger.jsonl").lines().count(), 0);
+}

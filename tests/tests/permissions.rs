@@ -86,3 +86,37 @@ fn rules_that_cannot_be_read_stop_before_anything_runs() {
     assert_eq!(refused.status, 422, "{}", refused.body);
     assert!(refused.body.to_string().contains("its bracket is not closed"), "{}", refused.body);
 }
+
+/// Edits in the directory run without a question; what is protected and what is no edit does not.
+#[test]
+fn edits_are_accepted_but_for_what_is_protected_and_for_commands() {
+    let model = calls(&[
+        ("1", "write", r#"{"path": "notes.txt", "text": "one two"}"#),
+        ("2", "edit", r#"{"path": "there.txt", "old": "old", "new": "new"}"#),
+        ("3", "write", r#"{"path": ".env", "text": "TOKEN=x"}"#),
+        ("4", "shell", r#"{"command": "touch one"}"#),
+    ]);
+    let world =
+        World::new().with_variable("OUTLAST_MODEL_URL", &model.url()).with_variable("OPENAI_API_KEY", KEY);
+    world.write("outlast.toml", "[permissions]\nmode = 'accept-edits'\n");
+    world.write("there.txt", "old");
+    let arguments = ["run", "--task", "go", "--id", "r"];
+    let waits = world.run(&arguments);
+    assert_eq!(waits.code, Some(3), "a person has to decide: {waits:?}");
+    assert_eq!((world.file("notes.txt"), world.file("there.txt")), ("one two".into(), "new".into()));
+    assert_eq!((world.file(".env"), world.work().join("one").exists()), (String::new(), false));
+    let shown = world.json(&["show", "r", "--json"]);
+    let questions = shown["questions"].as_array().unwrap();
+    let about = |name: &str| {
+        let found = questions.iter().find(|question| question["show"]["name"] == name).unwrap();
+        found["id"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(questions.len(), 2, "{shown}");
+    for (name, choice) in [("write", "reject"), ("shell", "approve")] {
+        let answered = world.run(&["answer", "r", &about(name), choice]);
+        assert_eq!(answered.code, Some(0), "{answered:?}");
+    }
+    let ran = world.run(&arguments);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!((world.file(".env"), world.work().join("one").exists()), (String::new(), true));
+}

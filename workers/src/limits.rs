@@ -78,6 +78,12 @@ pub(crate) const FLOW_OUTPUT_LINES: usize = 50_000;
 pub(crate) const LINE_BYTES_MAX: usize = 4 << 10;
 /// Bytes of a file that `edit` changes and `append_effect` searches.
 pub(crate) const FILE_BYTES_MAX: u64 = 32 << 20;
+/// Lines around the text to replace that a difference shows, so that an approved edit rests on them.
+pub(crate) const SHOWN_LINES: usize = 3;
+/// Bytes of files that are read when a call is looked at: half a second. Beyond, length and time of change stand for the content.
+pub(crate) const LOOK_BYTES_MAX: u64 = 256 << 20;
+/// Directories in which the paths of a command are looked for: the working directory and those that it names.
+pub(crate) const LOOK_BASES_MAX: usize = 8;
 /// Bytes of a file that `grep` looks into; larger ones are not source text.
 pub(crate) const GREP_FILE_BYTES_MAX: u64 = 8 << 20;
 /// Entries that `list`, `find` and `grep` give.

@@ -73,6 +73,11 @@ impl Servers {
         Ok(Listed { tools, warnings: listing.warnings.clone() })
     }
 
+    /// Names the entry, as the file has it now, of the server that has a tool; none if there is none.
+    pub(crate) fn entry_of(&self, tool: &str) -> Option<String> {
+        Config::read(&self.file).ok()?.written(server_of(tool)?).map(str::to_owned)
+    }
+
     /// Makes one call for a flow or a model.
     pub(crate) async fn call(&self, task: &TaskContext, asked: Asked<'_>) -> Result<End, Unavailable> {
         let Some(name) = server_of(asked.tool) else { return Err(Unavailable::nameless(asked.tool)) };

@@ -2,12 +2,14 @@
 //!
 //! Each tool is offered twice: as an activity of its own with plain arguments (`read`, `write`, `edit`, `append`, `list`, `find`,
 //! `grep`, `shell`, `fetch`), and to models through `tool(call)`, whose answer is a `ToolResult`. Tools of MCP servers (see
-//! [`crate::mcp`]) are called through `tool` too. `append_effect` and `tool_effect` tell whether an interrupted call has happened.
+//! [`crate::mcp`]) are called through `tool` too. `append_effect` and `tool_effect` tell whether an interrupted call has happened,
+//! and `tool_look` what a call rests on, so that a person approves it with that (see [`seen`]).
 //! Leaves permission to the flow and its people, but for the rules of the environment, which are looked at once more here: only the
 //! worker knows where a path leads. Invariant: whatever a model asks for is answered, unless a server's tool waits for something that
 //! no answer can give (see [`activity`]), and nothing runs but the very tool it named with arguments that fit.
 
 mod activity;
+mod command_line;
 mod confine;
 mod definition;
 mod fetch;
@@ -19,6 +21,7 @@ mod output;
 mod permission;
 mod sandbox;
 mod search;
+mod seen;
 mod shell;
 
 use std::path::{Path, PathBuf};

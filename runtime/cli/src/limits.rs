@@ -42,6 +42,8 @@ pub(crate) const MESSAGE_LINES: usize = 20;
 /// Bytes of the files that one message may carry: what a model reads at once, and well below what one request may carry.
 pub(crate) const MENTION_BYTES_MAX: usize = 256 * 1024;
 
+/// Characters of a file's hash that a question shows: enough for a person to see that it is another one.
+pub(crate) const HASH_CHARS_SHOWN: usize = 8;
 /// Lines of a difference that are shown with a question before the person asks for the rest.
 pub(crate) const DIFF_LINES_MAX: usize = 40;
 

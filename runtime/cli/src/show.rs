@@ -4,7 +4,7 @@ use outlast_protocol::run::{OutcomeView, QuestionView, RunView, TokensView, Wait
 use serde_json::Value;
 
 use crate::failure::Exit;
-use crate::limits::VALUE_CHARS_MAX;
+use crate::limits::{HASH_CHARS_SHOWN, VALUE_CHARS_MAX};
 use crate::out::tame;
 
 /// Returns a result for people: its text if it has one, else JSON.
@@ -151,7 +151,19 @@ pub(crate) fn shown(show: &Value) -> Vec<String> {
             lines.push(format!("{} {}", tame(name), tame(&text).replace('\n', "\n      ")));
         }
     }
+    lines.extend(files_seen(show));
     lines
+}
+
+/// Says which files a call rests on: it is approved with them as they are, and with no other content.
+fn files_seen(show: &Value) -> impl Iterator<Item = String> + '_ {
+    let files = show.get("seen").and_then(|seen| seen.get("files")).and_then(Value::as_object);
+    files.into_iter().flatten().map(|(path, file)| {
+        let hash = file.get("hash").and_then(Value::as_str).unwrap_or("unreadable");
+        let hash: String = hash.chars().take(HASH_CHARS_SHOWN).collect();
+        let bytes = file.get("bytes").and_then(Value::as_u64).unwrap_or_default();
+        format!("  as it is now: {}, {bytes} bytes ({})", tame(path), tame(&hash))
+    })
 }
 
 /// Returns a run in lines.
@@ -265,6 +277,10 @@ mod tests {
         let as_text = json!({ "name": "shell", "args": "{\"command\":\"ls\"}" });
         assert_eq!(shown(&as_text), ["shell", "  command: ls"]);
         assert_eq!(shown(&json!({ "name": "shell", "args": "ls" })), ["shell ls"]);
+        let seen = json!({ "files": { "a.sh": { "bytes": 12, "hash": "0123456789abcdef" } } });
+        let looked_at = json!({ "name": "shell", "args": { "command": "./a.sh" }, "seen": seen });
+        let expected = ["shell", "  command: ./a.sh", "  as it is now: a.sh, 12 bytes (01234567)"];
+        assert_eq!(shown(&looked_at), expected);
         assert_eq!(shown(&json!(null)), Vec::<String>::new());
         assert_eq!(shown(&json!({ "a": 1 })), ["{", "  \"a\": 1", "}"]);
     }

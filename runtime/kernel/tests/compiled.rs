@@ -42,7 +42,9 @@ fn the_built_in_agent_works_with_tools_people_and_messages() {
     assert_eq!(run.op("model").1.input["messages"][0]["text"], json!("tidy up"));
     assert!(run.op("model").1.input["schemas"].as_array().is_some_and(|schemas| !schemas.is_empty()));
     run.done("model", calls(json!([{"id": "1", "name": "shell", "args": {"command": "rm -rf build"}}])));
-    assert_eq!(run.questions()[0].1.text, "Run shell?");
+    run.done("tool_look", json!({"directory": "/work"}));
+    let asked = run.questions()[0].1.clone();
+    assert_eq!((asked.text.as_str(), &asked.show["seen"]["directory"]), ("Run shell?", &json!("/work")));
     run.must(Run::answer(Choice::Reject, "ann"));
     assert_eq!(run.op("model").1.input["messages"][2]["text"], json!("refused"));
     run.done("model", says("left alone"));
@@ -60,6 +62,10 @@ fn the_built_in_agent_survives_a_lost_tool_and_a_stop() {
     let mut run = agent();
     let call = |id: &str| json!({"id": id, "name": "shell", "args": {"command": "make"}});
     run.done("model", calls(json!([call("1"), call("2")])));
+    for _ in 0..2 {
+        let look = run.activities()[0].0;
+        run.answer_op(look, common::done(json!({})));
+    }
     for _ in 0..2 {
         let (question, _) = run.questions()[0];
         let answer = match Run::answer(Choice::Approve, "ann") {
@@ -109,7 +115,8 @@ fn a_typed_call_of_a_tool_leaves_out_what_is_not_given() {
     let flow = checked.flows.into_iter().next().unwrap_or_else(|| panic!("{:?}", checked.diagnostics));
     let mut run = Run::start(flow.machine, json!({"path": "a.txt"}));
     let input = run.op("send").1.input;
-    let call = json!({"id": "1", "name": "read", "args": {"path": "a.txt", "limit": 3}});
+    let args = json!({"path": "a.txt", "limit": 3});
+    let call = json!({"id": "1", "name": "read", "args": args, "seen": null});
     assert_eq!(input, json!({"call": call, "all": {"pattern": "x", "glob": "*"}}));
     run.done("send", json!("b.txt"));
     assert_eq!(run.result(), json!(7));

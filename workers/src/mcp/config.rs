@@ -33,6 +33,8 @@ pub struct Config {
     servers: BTreeMap<String, Result<Option<ServerConfig>, String>>,
     /// Those without which no run of their tools is to begin.
     required: BTreeSet<String>,
+    /// The hash of each entry as it is written: without the values of variables, which are nobody's to know.
+    written: BTreeMap<String, String>,
 }
 
 /// One server.
@@ -146,6 +148,8 @@ impl Config {
             if entry["required"] == true {
                 config.required.insert(name.clone());
             }
+            let written = blake3::hash(entry.to_string().as_bytes()).to_hex().to_string();
+            config.written.insert(name.clone(), written);
             let server = server(&name, entry, variable);
             config.servers.insert(name, server);
         }
@@ -167,6 +171,11 @@ impl Config {
     #[must_use]
     pub fn is_required(&self, name: &str) -> bool {
         self.required.contains(name) && !self.is_disabled(name)
+    }
+
+    /// Names the entry of a server as it is written; none if there is none.
+    pub(crate) fn written(&self, name: &str) -> Option<&str> {
+        self.written.get(name).map(String::as_str)
     }
 
     /// One server.

@@ -2,7 +2,7 @@
 //!
 //! Leaves the work to the tool modules. Invariant: through `tool`, whatever a model asked for is answered with a `ToolResult`. A
 //! failure is only what the flow has to see: a broken task (no call at all), and of servers' tools a server that cannot be had
-//! (`ServerUnavailable`, to be tried again), a tool that is not the approved one any more (`ApprovalStale`), and a call that the
+//! (`ServerUnavailable`, to be tried again), a call that is not what was approved any more (`ApprovalStale`), and one that the
 //! runtime has stopped (`Stopped`).
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::definition::{Tool, time};
 use super::files::{self, Trace};
 use super::output::{Reader, quote};
 use super::permission::Approval;
-use super::{ToolError, Toolbox, fetch, search, shell};
+use super::{ToolError, Toolbox, fetch, search, seen, shell};
 use crate::Json;
 use crate::limits::QUOTE_CHARS_MAX;
 use crate::mcp::{self, Asked, End, Wanted};
@@ -30,6 +30,7 @@ pub(super) fn all(toolbox: &Arc<Toolbox>) -> Vec<Arc<dyn Activity>> {
     all.push(Arc::new(AppendEffect { toolbox: toolbox.clone() }));
     all.push(Arc::new(Called { toolbox: toolbox.clone() }));
     all.push(Arc::new(CalledEffect { toolbox: toolbox.clone() }));
+    all.push(Arc::new(Looked { toolbox: toolbox.clone() }));
     all
 }
 
@@ -39,6 +40,9 @@ struct ToolCall {
     id: String,
     name: String,
     args: Json,
+    /// What it rested on when a person was asked; none if nobody looked.
+    #[serde(default)]
+    seen: Option<Json>,
     #[serde(skip, default = "given")]
     approval: Approval,
 }
@@ -184,6 +188,49 @@ impl Toolbox {
         }
     }
 
+    /// Looks at what a call rests on now.
+    async fn look_at(self: &Arc<Self>, call: &ToolCall, task: &TaskContext) -> Result<Json, Failure> {
+        let (toolbox, call, hold) = (self.clone(), call.clone(), task.hold());
+        let look = move || {
+            let _until_done = hold;
+            match (call.is_of_server(), call.resolve()) {
+                (true, _) => toolbox.look_at_server(&call.name),
+                (false, Ok((tool, args))) => toolbox.look(tool, &args),
+                // What does not fit is refused when it is called; it rests on nothing.
+                (false, Err(_)) => Json::Object(Map::new()),
+            }
+        };
+        let looked = tokio::task::spawn_blocking(look).await;
+        looked.map_err(|error| Failure::new("ToolError", error.to_string()))
+    }
+
+    /// Refuses a call that rests on something else than when a person was asked about it. One of which an earlier attempt has left a
+    /// handle was compared then; what it has changed since is its own doing, and so is the content that a `write` has made.
+    async fn is_as_seen(self: &Arc<Self>, call: &ToolCall, task: &TaskContext) -> Result<(), Failure> {
+        let Some(then) = call.seen.as_ref().filter(|_| task.handle().is_none()) else { return Ok(()) };
+        let now = self.look_at(call, task).await?;
+        let changed = seen::changes(then, &now);
+        if changed.is_empty() || self.has_written(call) {
+            return Ok(());
+        }
+        let text = format!(
+            "not run: since a person was asked about it, this has changed: {}. Call it again to have it asked about as it is now",
+            changed.join(", ")
+        );
+        Err(Failure::new("ApprovalStale", text))
+    }
+
+    /// Whether a call of `write` has nothing to do any more.
+    fn has_written(&self, call: &ToolCall) -> bool {
+        match call.resolve() {
+            Ok((Tool::Write, args)) => {
+                let arg = Args(&args);
+                files::has_content(&self.jail, arg.text("path"), arg.text("text")).unwrap_or(false)
+            }
+            Ok(_) | Err(_) => false,
+        }
+    }
+
     /// Calls a tool of an MCP server.
     async fn call_server(&self, call: &ToolCall, task: &TaskContext) -> Result<(String, bool), Failure> {
         let args = match call.args() {
@@ -303,6 +350,7 @@ impl Activity for Called {
 
     async fn run(&self, task: TaskContext) -> Result<Done, Failure> {
         let call = ToolCall::of(&task)?;
+        self.toolbox.is_as_seen(&call, &task).await?;
         if call.is_of_server() {
             let (text, ok) = self.toolbox.call_server(&call, &task).await?;
             return Ok(Done::new(call.answer(text, ok)));
@@ -361,6 +409,23 @@ impl Activity for CalledEffect {
         // What cannot be looked at cannot be told.
         let trace = trace.unwrap_or(Trace::CannotTell);
         Ok(Done::new(verdict(trace, || call.answer(format!("{} of {path}: done", tool.name()), true))))
+    }
+}
+
+/// Tells what a `tool` call rests on now, so that a person can be asked about it with that.
+struct Looked {
+    toolbox: Arc<Toolbox>,
+}
+
+#[async_trait::async_trait]
+impl Activity for Looked {
+    fn offer(&self) -> Offer {
+        Offer { name: "tool_look".to_owned(), effect: "pure".to_owned(), ..Offer::default() }
+    }
+
+    async fn run(&self, task: TaskContext) -> Result<Done, Failure> {
+        let call = ToolCall::of(&task)?;
+        Ok(Done::new(self.toolbox.look_at(&call, &task).await?))
     }
 }
 

@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::ToolError;
 use super::jail::Jail;
 use super::output::{Capture, Reader};
-use crate::limits::FILE_BYTES_MAX;
+use crate::limits::{FILE_BYTES_MAX, SHOWN_LINES};
 use crate::sdk::Mask;
 
 /// Reads a file, or `limit` lines from line `offset` (from 1).
@@ -104,6 +104,20 @@ pub(crate) fn plan_edit(jail: &Jail, path: &str, old: &str, new: &str) -> Result
             ))
         }
     }
+}
+
+/// Names the lines that an edit shows: those of the text to replace, and a few around it.
+pub(crate) fn lines_around(jail: &Jail, path: &str, old: &str) -> Result<String, ToolError> {
+    let content = content(jail, path)?;
+    let [at] = occurrences(&content, old.as_bytes())[..] else {
+        return Err(ToolError::new("NoMatch", format!("{path} does not contain the old text once")));
+    };
+    let mut lines_before = content[..at].iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+    let start = lines_before.nth(SHOWN_LINES).map_or(0, |(at, _)| at + 1);
+    let rest = &content[at + old.len()..];
+    let mut lines_after = rest.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+    let end = at + old.len() + lines_after.nth(SHOWN_LINES).unwrap_or(rest.len());
+    Ok(digest(&content[start..end]))
 }
 
 /// Makes a change, unless the file is no longer what it was.
@@ -346,6 +360,27 @@ mod tests {
         std::fs::write(&file, "aXbXc").unwrap();
         make_edit(&jail, "f", &change).unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "a日Xc");
+    }
+
+    #[test]
+    fn an_edit_shows_the_lines_around_it_and_no_others() {
+        let (dir, jail) = jail();
+        let lines = |text: &str| {
+            std::fs::write(dir.path().join("f"), text).unwrap();
+            lines_around(&jail, "f", "X").ok()
+        };
+        let shown = lines("0\n1\n2\n3\nX\n4\n5\n6\n7\n");
+        assert!(shown.is_some());
+        for (text, same) in [
+            ("new\n0\n1\n2\n3\nX\n4\n5\n6\n7\nnew\n", true),
+            ("0\n1 new\n2\n3\nX\n4\n5\n6\n7\n", false),
+            ("0\n1\n2\n3\nX\n4\n5\n6 new\n7\n", false),
+            ("0\n1\n2\n3\nX new\n4\n5\n6\n7\n", false),
+            ("X\nX\n", false),
+        ] {
+            assert_eq!(lines(text) == shown, same, "{text:?}");
+        }
+        assert!(lines("X").is_some() && lines("none").is_none());
     }
 
     #[test]

@@ -73,6 +73,11 @@ impl Confined {
         self.policy.mode.unwrap_or_default()
     }
 
+    /// What was asked for.
+    pub(super) fn policy(&self) -> &Sandbox {
+        &self.policy
+    }
+
     /// Whether the policy says, and not only leaves it so, that there is no network: then tools have none either.
     pub(super) fn has_no_network(&self) -> bool {
         self.policy.network == Some(Network::None) && self.mode() != Mode::Off
