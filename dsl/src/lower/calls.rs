@@ -406,11 +406,15 @@ impl Scope<'_> {
         };
         let call = tables.library_type("ToolCall");
         let Ty::Named(record) = call else { return Typed::unknown() };
-        let fields = vec![
-            ("id".to_owned(), id),
-            ("name".to_owned(), Expr::Lit(Literal::Text(tool))),
-            ("args".to_owned(), Expr::ToJson(Box::new(typed.expr))),
-        ];
+        let arguments = Expr::ToJson(Box::new(typed.expr));
+        let mut given =
+            [("id", Some(id)), ("name", Some(Expr::Lit(Literal::Text(tool)))), ("args", Some(arguments))];
+        // What a call has besides is for others to fill in.
+        let value = |field: String| {
+            let given = given.iter_mut().find(|(name, _)| *name == field).and_then(|(_, value)| value.take());
+            (field, given.unwrap_or(Expr::Lit(Literal::None)))
+        };
+        let fields = tables.fields(&call).into_iter().map(|(field, _)| field).map(value).collect();
         Typed::new(Expr::Record(record, fields), call)
     }
 
