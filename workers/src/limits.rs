@@ -68,6 +68,14 @@ pub(crate) const SECRET_LINE_BYTES_MIN: usize = 12;
 
 /// Bytes of output that a model sees of one tool call: about 12,000 tokens.
 pub(crate) const MODEL_OUTPUT_BYTES: usize = 48 << 10;
+/// Bytes that are kept beside a result: the runtime takes no more.
+pub(crate) const BLOB_BYTES_MAX: usize = 32 << 20;
+/// How long bringing or fetching such bytes may take at once.
+pub(crate) const BLOB_CALL_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a runtime that is away is waited for with them: one that restarts is back before, and a result is worth more.
+pub(crate) const BLOB_PATIENCE: Duration = Duration::from_secs(30);
+/// Entries of `list`, `find` and `grep` that are looked for where what a model does not see is kept.
+pub(crate) const ENTRIES_KEPT_MAX: usize = 20_000;
 /// Lines of output that a model sees of one tool call.
 pub(crate) const MODEL_OUTPUT_LINES: usize = 1_500;
 /// Bytes of output that a flow gets of one tool call.
@@ -86,7 +94,7 @@ pub(crate) const LOOK_BYTES_MAX: u64 = 256 << 20;
 pub(crate) const LOOK_BASES_MAX: usize = 8;
 /// Bytes of a file that `grep` looks into; larger ones are not source text.
 pub(crate) const GREP_FILE_BYTES_MAX: u64 = 8 << 20;
-/// Entries that `list`, `find` and `grep` give.
+/// Entries that `list`, `find` and `grep` give a flow.
 pub(crate) const ENTRIES_MAX: usize = 2_000;
 /// Files that `find` and `grep` look at: a whole disk is a mistake.
 pub(crate) const WALK_FILES_MAX: usize = 200_000;

@@ -28,6 +28,7 @@
 
 mod activity;
 mod attempt;
+mod blobs;
 mod client;
 mod context;
 mod desk;
@@ -41,6 +42,7 @@ mod secrets;
 mod worker;
 
 pub use activity::{Activity, Done, Failure, duration_text};
+pub use blobs::BlobError;
 pub use mask::Mask;
 pub use secrets::{MaskedLog, Secrets};
 
@@ -49,6 +51,7 @@ pub use outlast_protocol::worker::{Offer, StoppedWhy, Task};
 pub use worker::{Worker, WorkerBuilder, WorkerError};
 
 pub use client::Credentials;
+pub(crate) use blobs::is_name;
 pub(crate) use client::{error_chain, no_roots, with_ring};
 pub(crate) use context::parking::Locked;
 pub(crate) use mask::MaskedStream;

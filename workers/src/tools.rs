@@ -2,7 +2,7 @@
 //!
 //! Each tool is offered twice: as an activity of its own with plain arguments (`read`, `write`, `edit`, `append`, `list`, `find`,
 //! `grep`, `shell`, `fetch`), and to models through `tool(call)`, whose answer is a `ToolResult`. Tools of MCP servers (see
-//! [`crate::mcp`]) are called through `tool` too. `append_effect` and `tool_effect` tell whether an interrupted call has happened,
+//! [`crate::mcp`]) are called through `tool` too. What is left out of a long answer is kept whole beside it, and `read` takes its name. `append_effect` and `tool_effect` tell whether an interrupted call has happened,
 //! and `tool_look` what a call rests on, so that a person approves it with that (see [`seen`]).
 //! Leaves permission to the flow and its people, but for the rules of the environment, which are looked at once more here: only the
 //! worker knows where a path leads. Invariant: whatever a model asks for is answered, unless a server's tool waits for something that
@@ -34,7 +34,7 @@ use outlast_protocol::sandbox::Sandbox;
 pub use definition::catalogue;
 
 pub(crate) use definition::time;
-pub(crate) use output::{Capture, Reader, quote};
+pub(crate) use output::{Capture, Captured, Reader, quote};
 pub(crate) use shell::bare_environment;
 
 use crate::mcp::{Servers, file_of};

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::Json;
 use crate::sdk::Mask;
-use crate::tools::{Capture, Reader};
+use crate::tools::{Capture, Captured, Reader};
 
 /// The answer to a call, as much of it as is read.
 #[derive(Debug, Default, Deserialize)]
@@ -19,7 +19,7 @@ struct Answer {
 }
 
 /// The text of a server's answer, and whether it is a result.
-pub(super) fn text_of(result: &Json) -> (String, bool) {
+pub(super) fn text_of(result: &Json) -> (Captured, bool) {
     let Ok(answer) = Answer::deserialize(result) else {
         return (bounded([result.to_string().as_str()]), true);
     };
@@ -28,7 +28,7 @@ pub(super) fn text_of(result: &Json) -> (String, bool) {
         pieces.push(answer.structured_content.to_string());
     }
     let text = bounded(pieces.iter().map(String::as_str));
-    let text = if text.is_empty() { "(empty)".to_owned() } else { text };
+    let text = if text.is_empty() { "(empty)".to_owned().into() } else { text };
     (text, !answer.is_error)
 }
 
@@ -67,7 +67,7 @@ fn block(block: &Json) -> String {
 }
 
 /// The pieces in lines of their own, as much of them as fits.
-pub(super) fn bounded<'a>(pieces: impl IntoIterator<Item = &'a str>) -> String {
+pub(super) fn bounded<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Captured {
     let mut capture = Capture::new(Reader::Model, &Mask::default());
     for (at, piece) in pieces.into_iter().enumerate() {
         if at > 0 {
@@ -125,7 +125,8 @@ mod tests {
             (json!({"toolResult": "old"}), "(empty)", true),
             (json!({"content": "odd"}), r#"{"content":"odd"}"#, true),
         ] {
-            assert_eq!(text_of(&result), (text.to_owned(), ok), "{result}");
+            let (found, is_result) = text_of(&result);
+            assert_eq!((found.cut().as_str(), is_result), (text, ok), "{result}");
         }
     }
 
@@ -140,6 +141,7 @@ mod tests {
             json!({"content": blocks}),
         ] {
             let (text, ok) = text_of(&result);
+            let text = text.cut();
             assert!(ok && text.len() < MODEL_OUTPUT_BYTES + 1_000, "{}", text.len());
             assert!(text.contains("left out"), "{}", &text[text.len() - 200..]);
         }

@@ -202,7 +202,10 @@ impl Call<'_> {
         let ended = self.rounds(&mut over).await;
         let limit = duration_text(limit.unwrap_or_default());
         let (text, ok) = match ended {
-            Ok(Ended::Answered(result)) => answer::text_of(&self.under.task.mask().json(result)),
+            Ok(Ended::Answered(result)) => {
+                let (text, ok) = answer::text_of(&self.under.task.mask().json(result));
+                (text.kept(&self.under.task).await, ok)
+            }
             Ok(Ended::Error(text)) => (text, false),
             Ok(Ended::TooSlow) if self.under.task.task().effect == "once" => return Err(Broken::Doubt),
             Ok(Ended::TooSlow) => (format!("it took longer than {limit} and was told to stop"), false),

@@ -78,7 +78,7 @@ impl ServerConfig {
                 text = text.replace(&address, &self.name);
             }
         }
-        bounded([text.as_str()])
+        bounded([text.as_str()]).cut()
     }
 }
 

@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
 
 use super::activity::{Activity, Done, Failure};
-use super::context::{Hand, TaskContext};
-use super::desk::{Desk, bad_result};
+use super::context::{Hand, Home, TaskContext};
+use super::desk::bad_result;
 use crate::limits::{HOLD_MAX, RESULT_BYTES_MAX, STOP_GRACE};
 
 type Ended = Result<Result<Done, Failure>, JoinError>;
@@ -23,12 +23,12 @@ pub(crate) async fn run(
     activity: Option<Arc<dyn Activity>>,
     hand: Arc<Hand>,
     mut all_gone: mpsc::Receiver<()>,
-    desk: Arc<Desk>,
+    home: Home,
 ) {
     let started = Instant::now();
     let kind = match activity {
         Some(activity) => {
-            let context = TaskContext::new(hand.clone(), desk.clone());
+            let context = TaskContext::new(hand.clone(), home.clone());
             let work = tokio::spawn(async move { activity.run(context).await });
             until_end(work, &hand).await
         }
@@ -47,7 +47,7 @@ pub(crate) async fn run(
     }
     let task = &hand.task;
     tracing::debug!(run = task.run, op = task.op, activity = task.activity, took = ?started.elapsed(), "ended");
-    desk.finish(&task.token, kind);
+    home.desk.finish(&task.token, kind);
 }
 
 async fn until_end(mut work: JoinHandle<Result<Done, Failure>>, hand: &Hand) -> OutcomeKind {

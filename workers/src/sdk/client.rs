@@ -108,11 +108,39 @@ impl Client {
         self.send(self.http.get(format!("{}{path}", self.base)), timeout).await
     }
 
+    /// Brings bytes as they are.
+    pub(crate) async fn put_raw(
+        &self,
+        path: &str,
+        bytes: Vec<u8>,
+        timeout: Duration,
+    ) -> Result<(), CallError> {
+        self.exchange(self.http.put(format!("{}{path}", self.base)).body(bytes), timeout).await.map(drop)
+    }
+
+    /// Fetches bytes as they are.
+    pub(crate) async fn get_raw(&self, path: &str, timeout: Duration) -> Result<Vec<u8>, CallError> {
+        self.exchange(self.http.get(format!("{}{path}", self.base)), timeout).await
+    }
+
     async fn send<A: DeserializeOwned>(
         &self,
         request: reqwest::RequestBuilder,
         timeout: Duration,
     ) -> Result<A, CallError> {
+        let body = self.exchange(request, timeout).await?;
+        // `progress` answers with nothing.
+        let body = if body.is_empty() { b"null".as_slice() } else { &body };
+        serde_json::from_slice(body)
+            .map_err(|error| CallError::Unreachable(format!("an odd answer: {error}")))
+    }
+
+    /// Sends a request, and returns the body of an answer that says yes.
+    async fn exchange(
+        &self,
+        request: reqwest::RequestBuilder,
+        timeout: Duration,
+    ) -> Result<Vec<u8>, CallError> {
         let request = match &self.credentials.bearer {
             Some(token) => request.bearer_auth(token),
             None => request,
@@ -128,10 +156,7 @@ impl Client {
         }
         let status = answer.status();
         if status.is_success() {
-            // `progress` answers with nothing.
-            let body = if body.is_empty() { b"null".as_slice() } else { &body };
-            return serde_json::from_slice(body)
-                .map_err(|error| CallError::Unreachable(format!("an odd answer: {error}")));
+            return Ok(body);
         }
         match serde_json::from_slice::<ErrorBody>(&body) {
             Ok(body) => Err(CallError::Refused(body.error)),

@@ -12,6 +12,7 @@ use parking::Locked;
 use tokio::sync::{Notify, mpsc, watch};
 
 use super::activity::Failure;
+use super::client::Client;
 use super::desk::Desk;
 use super::mask::Mask;
 use super::progress::Partial;
@@ -129,12 +130,24 @@ impl Hand {
 #[derive(Clone, Debug)]
 pub struct TaskContext {
     hand: Arc<Hand>,
-    desk: Option<Arc<Desk>>,
+    home: Option<Home>,
+}
+
+/// Where an attempt speaks to its runtime.
+#[derive(Clone, Debug)]
+pub(crate) struct Home {
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) client: Client,
 }
 
 impl TaskContext {
-    pub(crate) fn new(hand: Arc<Hand>, desk: Arc<Desk>) -> TaskContext {
-        TaskContext { hand, desk: Some(desk) }
+    pub(crate) fn new(hand: Arc<Hand>, home: Home) -> TaskContext {
+        TaskContext { hand, home: Some(home) }
+    }
+
+    /// The connection to its runtime, for what is no word about the attempt; none if nobody listens.
+    pub(super) fn client(&self) -> Option<&Client> {
+        self.home.as_ref().map(|home| &home.client)
     }
 
     /// Makes a context that no runtime listens to, to try an activity by itself; handles count as durable at once.
@@ -147,7 +160,7 @@ impl TaskContext {
     #[must_use]
     pub fn alone_with(task: Task, secrets: Secrets) -> TaskContext {
         let (hand, _) = Hand::new(task, secrets, Arc::new(Notify::new()));
-        TaskContext { hand, desk: None }
+        TaskContext { hand, home: None }
     }
 
     /// The whole task.
@@ -274,8 +287,8 @@ impl TaskContext {
     /// # Errors
     /// [`NoLongerWanted`] if the runtime has closed the operation; end the attempt.
     pub async fn set_handle(&self, handle: Json) -> Result<(), NoLongerWanted> {
-        let Some(desk) = &self.desk else { return Ok(()) };
-        match desk.tell(&self.hand.task.token, OutcomeKind::Handle { handle }).await {
+        let Some(home) = &self.home else { return Ok(()) };
+        match home.desk.tell(&self.hand.task.token, OutcomeKind::Handle { handle }).await {
             Some(ReceiptStatus::Accepted) => Ok(()),
             Some(ReceiptStatus::Superseded | ReceiptStatus::UnknownToken | ReceiptStatus::Retry) | None => {
                 Err(NoLongerWanted)

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, watch};
 
 use super::attempt;
 use super::client::CallError;
-use super::context::Hand;
+use super::context::{Hand, Home};
 use super::fence::boot_ms;
 use super::link::{Broken, Link, Reaction, reaction};
 use super::worker::{Activities, WorkerError};
@@ -155,7 +155,8 @@ impl Shared {
         );
         let (hand, all_gone) = Hand::new(task, self.desk.secrets().clone(), self.signs.clone());
         if self.desk.begin(&hand) {
-            tokio::spawn(attempt::run(activity, hand, all_gone, self.desk.clone()));
+            let home = Home { desk: self.desk.clone(), client: self.link.client.clone() };
+            tokio::spawn(attempt::run(activity, hand, all_gone, home));
             self.signs.notify_one();
         }
     }

@@ -13,14 +13,14 @@ use serde_json::{Map, json};
 
 use super::definition::{Tool, time};
 use super::files::{self, Trace};
-use super::output::{Reader, quote};
+use super::output::{Capture, Captured, Reader, in_short_lines, quote};
 use super::permission::Approval;
 use super::{ToolError, Toolbox, fetch, search, seen, shell};
 use crate::Json;
-use crate::limits::QUOTE_CHARS_MAX;
+use crate::limits::{ENTRIES_KEPT_MAX, ENTRIES_MAX, QUOTE_CHARS_MAX};
 use crate::mcp::{self, Asked, End, Wanted};
 use crate::model::NOT_RUN;
-use crate::sdk::{Activity, Done, Failure, TaskContext};
+use crate::sdk::{Activity, Done, Failure, TaskContext, is_name};
 
 /// All activities of a toolbox.
 pub(super) fn all(toolbox: &Arc<Toolbox>) -> Vec<Arc<dyn Activity>> {
@@ -108,6 +108,8 @@ impl ToolCall {
 enum Output {
     Text(String),
     Entries(Vec<String>),
+    /// Text that may have to be kept beside the result.
+    Taken(Captured),
     Command(shell::CommandEnd),
 }
 
@@ -143,6 +145,7 @@ impl Toolbox {
                 shell::run(self, task, arg.text("command"), timeout, reader).await.map(Output::Command)
             }
             Tool::Edit => self.edit(&arg, task).await.map(Output::Text),
+            Tool::Read if is_name(arg.text("path")) => read_on(&arg, task, reader).await.map(Output::Taken),
             Tool::Fetch => {
                 let timeout = args.get("timeout").and_then(time);
                 fetch::fetch(self, task, arg.text("url"), timeout, reader).await.map(Output::Text)
@@ -169,17 +172,19 @@ impl Toolbox {
     ) -> Result<Output, ToolError> {
         let (jail, ended) = (&self.jail, || task.is_cancelled());
         let path = arg.may_text("path").unwrap_or(".");
+        // What a model does not see of them is kept; a flow gets them as a list.
+        let most = if reader == Reader::Model { ENTRIES_KEPT_MAX } else { ENTRIES_MAX };
         match tool {
             Tool::Read => {
                 let (offset, limit) = (arg.count("offset"), arg.count("limit"));
-                files::read(jail, path, offset, limit, reader, task.mask()).map(Output::Text)
+                files::read(jail, path, offset, limit, reader, task.mask()).map(Output::Taken)
             }
             Tool::Write => files::write(jail, path, arg.text("text")).map(Output::Text),
             Tool::Append => files::append(jail, path, arg.text("line"), task.key()).map(Output::Text),
-            Tool::List => search::list(jail, path).map(Output::Entries),
-            Tool::Find => search::find(jail, arg.text("pattern"), path, &ended).map(Output::Entries),
+            Tool::List => search::list(jail, path, most).map(Output::Entries),
+            Tool::Find => search::find(jail, arg.text("pattern"), path, most, &ended).map(Output::Entries),
             Tool::Grep => {
-                let look = search::Look { path, glob: arg.may_text("glob"), mask: task.mask() };
+                let look = search::Look { path, glob: arg.may_text("glob"), most, mask: task.mask() };
                 search::grep(jail, arg.text("pattern"), look, &ended).map(Output::Entries)
             }
             Tool::Edit | Tool::Shell | Tool::Fetch => {
@@ -285,6 +290,26 @@ impl Toolbox {
     }
 }
 
+/// Reads what was kept beside an earlier result, in lines that are never too long to be shown.
+async fn read_on(arg: &Args<'_>, task: &TaskContext, reader: Reader) -> Result<Captured, ToolError> {
+    let name = arg.text("path");
+    let bytes = task.blob(name).await;
+    let bytes = bytes.map_err(|error| ToolError::new("NotFound", format!("{name}: {error}")))?;
+    let (lines, some) = (in_short_lines(&bytes), (arg.count("offset"), arg.count("limit")));
+    files::some_lines(lines.as_slice(), name, some, Capture::new(reader, task.mask()))
+}
+
+fn in_lines(entries: &[String], task: &TaskContext) -> Captured {
+    let mut capture = Capture::new(Reader::Model, task.mask());
+    for (at, entry) in entries.iter().enumerate() {
+        if at > 0 {
+            capture.push(b"\n");
+        }
+        capture.push(entry.as_bytes());
+    }
+    capture.finish()
+}
+
 /// One tool as an activity of its own.
 struct Direct {
     tool: Tool,
@@ -308,6 +333,7 @@ impl Activity for Direct {
         Ok(match self.toolbox.run(self.tool, &args, &task, Reader::Flow).await? {
             Output::Text(text) => Done::new(text),
             Output::Entries(entries) => Done::new(entries),
+            Output::Taken(taken) => Done::new(taken.kept(&task).await),
             Output::Command(end) => Done::new(end.for_flow()?),
         })
     }
@@ -366,7 +392,9 @@ impl Activity for Called {
             Ok(Output::Text(text)) if text.is_empty() => ("(empty)".to_owned(), true),
             Ok(Output::Text(text)) => (text, true),
             Ok(Output::Entries(entries)) if entries.is_empty() => ("(nothing found)".to_owned(), true),
-            Ok(Output::Entries(entries)) => (entries.join("\n"), true),
+            Ok(Output::Entries(entries)) => (in_lines(&entries, &task).kept(&task).await, true),
+            Ok(Output::Taken(taken)) if taken.is_empty() => ("(empty)".to_owned(), true),
+            Ok(Output::Taken(taken)) => (taken.kept(&task).await, true),
             Ok(Output::Command(end)) => end.for_model(),
             Err(error) => (error.text, false),
         };

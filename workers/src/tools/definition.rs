@@ -49,8 +49,15 @@ const fn may(name: &'static str, kind: Kind, about: &'static str) -> Param {
 
 const PATH: Param = needs("path", Kind::Text, "path in the working directory");
 
-const READ: [Param; 3] =
-    [PATH, may("offset", Kind::Count, "first line, from 1"), may("limit", Kind::Count, "how many lines")];
+const READ: [Param; 3] = [
+    needs(
+        "path",
+        Kind::Text,
+        "path in the working directory, or blob:… as the note of an answer that was cut names it",
+    ),
+    may("offset", Kind::Count, "first line, from 1"),
+    may("limit", Kind::Count, "how many lines"),
+];
 const WRITE: [Param; 2] = [PATH, needs("text", Kind::Text, "the whole content")];
 const EDIT: [Param; 3] = [
     PATH,
@@ -112,7 +119,7 @@ impl Tool {
 
     fn about(self) -> &'static str {
         match self {
-            Tool::Read => "Read a text file, or some of its lines.",
+            Tool::Read => "Read a text file, or some of its lines; or what was left out of a long answer.",
             Tool::Write => "Write a whole file; missing directories are made.",
             Tool::Edit => "Replace a piece of text that occurs exactly once in a file.",
             Tool::Append => {

@@ -12,7 +12,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use reqwest::{Response, StatusCode, Url};
 use serde_json::json;
 
-use super::output::{Capture, Reader};
+use super::output::{Capture, Captured, Reader};
 use super::{ToolError, Toolbox, html};
 use crate::limits::{
     FETCH_BYTES_MAX, FETCH_CONNECT, FETCH_REDIRECTS_MAX, FETCH_TIMEOUT, FETCH_URL_BYTES_MAX, QUOTE_CHARS_MAX,
@@ -40,7 +40,8 @@ pub(super) async fn fetch(
     let url = address(url)?;
     let limit = timeout.unwrap_or(FETCH_TIMEOUT).min(task.remaining().unwrap_or(Duration::MAX));
     match tokio::time::timeout(limit, follow(toolbox, url.clone(), reader, task.mask())).await {
-        Ok(ended) => ended,
+        Ok(Ok(Page { shown, note })) => Ok(shown.kept(task).await + &note),
+        Ok(Err(error)) => Err(error),
         Err(_) => Err(failed(&url, &format!("no whole answer in {} ms", limit.as_millis()))),
     }
 }
@@ -64,14 +65,22 @@ pub(super) fn address(text: &str) -> Result<Url, ToolError> {
     }
 }
 
-async fn follow(toolbox: &Toolbox, mut url: Url, reader: Reader, mask: &Mask) -> Result<String, ToolError> {
+/// A page as it is shown.
+struct Page {
+    shown: Captured,
+    /// What is to be said of it.
+    note: String,
+}
+
+async fn follow(toolbox: &Toolbox, mut url: Url, reader: Reader, mask: &Mask) -> Result<Page, ToolError> {
     for _ in 0..=FETCH_REDIRECTS_MAX {
         let response = ask(toolbox, &url).await?;
         let Some(next) = redirect(&url, &response) else { return page(&url, response, reader, mask).await };
         let next = next.map_err(|why| failed(&url, &why))?;
         if !is_same_place(&url, &next) {
             // Another place is another call, about which the permissions are asked.
-            return Ok(format!("[{url} is moved to {next}: fetch that instead]"));
+            let note = format!("[{url} is moved to {next}: fetch that instead]");
+            return Ok(Page { shown: Captured::default(), note });
         }
         url = next;
     }
@@ -168,7 +177,7 @@ fn redirect(url: &Url, response: &Response) -> Option<Result<Url, String>> {
 }
 
 /// Reads an answer as text.
-async fn page(url: &Url, mut response: Response, reader: Reader, mask: &Mask) -> Result<String, ToolError> {
+async fn page(url: &Url, mut response: Response, reader: Reader, mask: &Mask) -> Result<Page, ToolError> {
     let status = response.status();
     let header = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = header.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -186,20 +195,25 @@ async fn page(url: &Url, mut response: Response, reader: Reader, mask: &Mask) ->
             break;
         }
     }
-    let mut text = if is_html(&kind, &body) {
+    let text = if is_html(&kind, &body) {
         shown(html::text(&String::from_utf8_lossy(&body)).as_bytes(), reader, mask)
     } else if is_text(&kind, &body) {
         shown(&body, reader, mask)
     } else {
-        format!("[{} of {} bytes, not shown]", if kind.is_empty() { "data" } else { &kind }, body.len())
+        let kind = if kind.is_empty() { "data" } else { &kind };
+        format!("[{kind} of {} bytes, not shown]", body.len()).into()
     };
-    if !whole {
-        text.push_str(&format!("\n[only the first {FETCH_BYTES_MAX} bytes were read]"));
+    let note = match whole {
+        true => String::new(),
+        false => format!("\n[only the first {FETCH_BYTES_MAX} bytes were read]"),
+    };
+    if status.is_success() {
+        return Ok(Page { shown: text, note });
     }
-    if status.is_success() { Ok(text) } else { Err(refused(url, status, &text)) }
+    Err(refused(url, status, &(text.cut() + &note)))
 }
 
-fn shown(text: &[u8], reader: Reader, mask: &Mask) -> String {
+fn shown(text: &[u8], reader: Reader, mask: &Mask) -> Captured {
     let mut capture = Capture::new(reader, mask);
     capture.push(text);
     capture.finish()

@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::ToolError;
 use super::jail::Jail;
-use super::output::{Capture, Reader};
+use super::output::{Capture, Captured, Reader};
 use crate::limits::{FILE_BYTES_MAX, SHOWN_LINES};
 use crate::sdk::Mask;
 
@@ -23,15 +23,23 @@ pub(crate) fn read(
     limit: Option<u64>,
     reader: Reader,
     mask: &Mask,
-) -> Result<String, ToolError> {
-    let mut file = open(jail, path)?.0;
+) -> Result<Captured, ToolError> {
+    some_lines(open(jail, path)?.0, path, (offset, limit), Capture::new(reader, mask))
+}
+
+/// Takes in `limit` lines from line `offset` of whatever `path` names.
+pub(crate) fn some_lines(
+    mut from: impl Read,
+    path: &str,
+    (offset, limit): (Option<u64>, Option<u64>),
+    mut capture: Capture,
+) -> Result<Captured, ToolError> {
     let first = offset.unwrap_or(1);
     let end = limit.map(|limit| first.saturating_add(limit));
-    let mut capture = Capture::new(reader, mask);
     let mut chunk = vec![0; 64 << 10];
     let mut line = 1;
     loop {
-        let length = file.read(&mut chunk).map_err(|error| ToolError::io(path, &error))?;
+        let length = from.read(&mut chunk).map_err(|error| ToolError::io(path, &error))?;
         if length == 0 {
             break;
         }
@@ -304,7 +312,7 @@ mod tests {
             (None, Some(1), "1\n"),
         ] {
             assert_eq!(
-                read(&jail, "f", offset, limit, Reader::Flow, &Mask::default()).unwrap(),
+                read(&jail, "f", offset, limit, Reader::Flow, &Mask::default()).unwrap().cut(),
                 text,
                 "{offset:?} {limit:?}"
             );

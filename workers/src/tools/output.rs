@@ -1,14 +1,19 @@
 //! Output of bounded size: the head and the tail, with a note of what is missing or replaced.
 //!
-//! Leaves reading to the tools. Invariant: memory is bounded by the limits whatever comes in, text is cut between characters, nothing is
-//! left out or replaced without a note, and no secret is cut in two: it is taken out before.
+//! What is left out of the text is kept beside the result, and the text says under which name it can be read on. Leaves reading to the
+//! tools. Invariant: memory is bounded by the limits whatever comes in, text is cut between characters, nothing is left out or
+//! replaced without a note, and no secret is cut in two or kept: it is taken out before.
 
 use std::collections::VecDeque;
+use std::io::{Read as _, Seek as _, Write as _};
+
+use tempfile::SpooledTempFile;
 
 use crate::limits::{
-    FLOW_OUTPUT_BYTES, FLOW_OUTPUT_LINES, LINE_BYTES_MAX, MODEL_OUTPUT_BYTES, MODEL_OUTPUT_LINES,
+    BLOB_BYTES_MAX, FLOW_OUTPUT_BYTES, FLOW_OUTPUT_LINES, LINE_BYTES_MAX, MODEL_OUTPUT_BYTES,
+    MODEL_OUTPUT_LINES,
 };
-use crate::sdk::{Mask, MaskedStream};
+use crate::sdk::{BlobError, Mask, MaskedStream, TaskContext};
 
 /// Who reads the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +48,14 @@ pub(crate) struct Capture {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
+    whole: Whole,
 }
 
 impl Capture {
     pub(crate) fn new(reader: Reader, mask: &Mask) -> Capture {
         let masked = MaskedStream::new(mask.clone());
-        Capture { reader, masked, head: Vec::new(), tail: VecDeque::new(), total: 0 }
+        let whole = Whole::new(reader.bytes());
+        Capture { reader, masked, head: Vec::new(), tail: VecDeque::new(), total: 0, whole }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
@@ -58,6 +65,7 @@ impl Capture {
 
     fn keep(&mut self, bytes: &[u8]) {
         let half = self.reader.bytes() / 2;
+        self.whole.push(bytes);
         self.total += bytes.len() as u64;
         let (first, rest) = bytes.split_at(bytes.len().min(half - self.head.len()));
         self.head.extend_from_slice(first);
@@ -65,16 +73,16 @@ impl Capture {
         self.tail.drain(..self.tail.len().saturating_sub(half));
     }
 
-    /// The text, with notes at the end of it.
-    pub(crate) fn finish(mut self) -> String {
+    /// The text, as much of it as is shown.
+    pub(crate) fn finish(mut self) -> Captured {
         let rest = self.masked.finish();
         self.keep(&rest);
-        let Capture { reader, mut head, tail, total, .. } = self;
-        let mut notes = Vec::new();
+        let Capture { reader, mut head, tail, total, whole, .. } = self;
         let kept = (head.len() + tail.len()) as u64;
         let mut tail = Vec::from(tail);
+        let cut = kept != total;
         let (mut text, bad);
-        if kept == total {
+        if !cut {
             head.append(&mut tail);
             (text, bad) = decode(&head);
         } else {
@@ -88,8 +96,8 @@ impl Capture {
             let (end, bad_tail) = decode(tail);
             text = format!("{shown}\n[… {left_out} bytes left out …]\n{end}");
             bad = bad_head + bad_tail;
-            notes.push(format!("cut: {total} bytes in all"));
         }
+        let before = text.len();
         if reader == Reader::Model {
             text = cut_lines(&text);
         }
@@ -97,15 +105,125 @@ impl Capture {
         if let Some(shorter) = fewer_lines(&text, reader.lines() + 2) {
             text = shorter;
         }
+        let shortened = text.len() != before;
+        Captured { text, bad, total, cut, whole: Some(whole).filter(|_| cut || shortened) }
+    }
+}
+
+/// Output that was taken in: what is shown of it, and the whole where that is more.
+#[derive(Debug, Default)]
+pub(crate) struct Captured {
+    text: String,
+    /// Bytes that were no text.
+    bad: usize,
+    total: u64,
+    /// Whether bytes were left out, not only shortened lines.
+    cut: bool,
+    whole: Option<Whole>,
+}
+
+impl From<String> for Captured {
+    fn from(text: String) -> Captured {
+        Captured { text, ..Captured::default() }
+    }
+}
+
+impl Captured {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// What is shown, with notes at the end of it; what is left out is gone.
+    pub(crate) fn cut(self) -> String {
+        self.noted(None)
+    }
+
+    /// What is shown, with notes at the end of it. What is left out is kept beside the result, and a note says how to read on.
+    pub(crate) async fn kept(mut self, task: &TaskContext) -> String {
+        let Some(whole) = self.whole.take() else { return self.cut() };
+        let note = match whole.bytes() {
+            Ok(bytes) => {
+                let length = bytes.len();
+                match task.put_blob(bytes).await {
+                    Ok(name) if length as u64 == self.total => {
+                        Some(format!("the whole is {name}: read it with offset and limit"))
+                    }
+                    Ok(name) => {
+                        Some(format!("its first {length} bytes are {name}: read it with offset and limit"))
+                    }
+                    Err(BlobError::NoRuntime) => None,
+                    Err(error) => Some(format!("the whole could not be kept: {error}")),
+                }
+            }
+            Err(error) => Some(format!("the whole could not be kept: {error}")),
+        };
+        self.noted(note)
+    }
+
+    fn noted(self, of_whole: Option<String>) -> String {
+        let Captured { text, bad, total, cut, .. } = self;
+        let mut notes = Vec::new();
+        if cut || of_whole.is_some() {
+            notes.push(format!("cut: {total} bytes in all"));
+        }
+        notes.extend(of_whole);
         if bad > 0 {
             notes.push(format!("{bad} bytes were not UTF-8 and are shown as \u{FFFD}"));
         }
-        if !notes.is_empty() {
-            let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-            text = format!("{text}{newline}[{}]", notes.join("; "));
+        if notes.is_empty() {
+            return text;
         }
-        text
+        let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        format!("{text}{newline}[{}]", notes.join("; "))
     }
+}
+
+/// The whole of an output, as far as it may be kept: in memory while it is small, then in a file without a name.
+#[derive(Debug)]
+struct Whole {
+    file: SpooledTempFile,
+    room: usize,
+    wrong: Option<std::io::Error>,
+}
+
+impl Whole {
+    fn new(in_memory: usize) -> Whole {
+        Whole { file: SpooledTempFile::new(in_memory), room: BLOB_BYTES_MAX, wrong: None }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let taken = &bytes[..bytes.len().min(self.room)];
+        self.room -= taken.len();
+        if self.wrong.is_none() {
+            self.wrong = self.file.write_all(taken).err();
+        }
+    }
+
+    fn bytes(mut self) -> std::io::Result<Vec<u8>> {
+        if let Some(error) = self.wrong {
+            return Err(error);
+        }
+        let mut bytes = Vec::new();
+        self.file.rewind()?;
+        self.file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+/// Text whose lines are all short: what is beyond the longest that is shown becomes further lines, so that all of it can be read.
+pub(crate) fn in_short_lines(bytes: &[u8]) -> Vec<u8> {
+    let mut made = Vec::with_capacity(bytes.len());
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let mut rest = line;
+        while rest.len() > LINE_BYTES_MAX {
+            let end = whole_chars(&rest[..LINE_BYTES_MAX - 1]).max(1);
+            made.extend_from_slice(&rest[..end]);
+            made.push(b'\n');
+            rest = &rest[end..];
+        }
+        made.extend_from_slice(rest);
+    }
+    made
 }
 
 /// Decodes as much as is UTF-8; counts the bytes that are not.
@@ -193,7 +311,7 @@ mod tests {
         for chunk in chunks {
             capture.push(&chunk);
         }
-        capture.finish()
+        capture.finish().cut()
     }
 
     #[test]
@@ -212,6 +330,16 @@ mod tests {
         assert!(text.starts_with("0123456789 日本\n"));
         assert!(text.contains("bytes left out …]"));
         assert!(text.contains(&format!("cut: {} bytes in all", 20_000 * line.len())));
+    }
+
+    #[test]
+    fn endless_lines_become_lines_that_can_be_read_one_by_one() {
+        let text = format!("short\n{}\nend", "é".repeat(LINE_BYTES_MAX));
+        let made = String::from_utf8(in_short_lines(text.as_bytes())).unwrap();
+        assert!(made.lines().all(|line| line.len() <= LINE_BYTES_MAX));
+        assert_eq!(made.lines().count(), 5);
+        assert_eq!(made.replace('\n', ""), text.replace('\n', ""));
+        assert_eq!(in_short_lines(b"a\nb\n"), b"a\nb\n");
     }
 
     /// Case LIM-02.

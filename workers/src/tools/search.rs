@@ -14,14 +14,14 @@ use regex::Regex;
 use super::ToolError;
 use super::jail::Jail;
 use super::output::{cut_line, decode};
-use crate::limits::{ENTRIES_MAX, GREP_FILE_BYTES_MAX, WALK_FILES_MAX};
+use crate::limits::{GREP_FILE_BYTES_MAX, WALK_FILES_MAX};
 use crate::sdk::Mask;
 
 /// Says whether a search should end.
 pub(crate) type Ended<'a> = &'a dyn Fn() -> bool;
 
 /// The names in a directory.
-pub(crate) fn list(jail: &Jail, path: &str) -> Result<Vec<String>, ToolError> {
+pub(crate) fn list(jail: &Jail, path: &str, most: usize) -> Result<Vec<String>, ToolError> {
     let directory = jail.resolve(path)?;
     let entries = std::fs::read_dir(directory).map_err(|error| ToolError::io(path, &error))?;
     let mut names = Vec::new();
@@ -31,11 +31,17 @@ pub(crate) fn list(jail: &Jail, path: &str) -> Result<Vec<String>, ToolError> {
         names.push(format!("{}{slash}", entry.file_name().to_string_lossy()));
     }
     names.sort_unstable();
-    Ok(bounded(names))
+    Ok(bounded(names, most))
 }
 
 /// The files whose names fit a glob.
-pub(crate) fn find(jail: &Jail, pattern: &str, path: &str, ended: Ended) -> Result<Vec<String>, ToolError> {
+pub(crate) fn find(
+    jail: &Jail,
+    pattern: &str,
+    path: &str,
+    most: usize,
+    ended: Ended,
+) -> Result<Vec<String>, ToolError> {
     let glob = glob(pattern)?;
     let from = jail.resolve(path)?;
     let mut found = Vec::new();
@@ -44,7 +50,7 @@ pub(crate) fn find(jail: &Jail, pattern: &str, path: &str, ended: Ended) -> Resu
             found.push(jail.shown(&file));
         }
     }
-    Ok(bounded(found))
+    Ok(bounded(found, most))
 }
 
 /// Where `grep` looks.
@@ -53,13 +59,15 @@ pub(crate) struct Look<'a> {
     pub(crate) path: &'a str,
     /// Only in files that fit.
     pub(crate) glob: Option<&'a str>,
+    /// At most this many lines.
+    pub(crate) most: usize,
     /// What of their text cannot be found.
     pub(crate) mask: &'a Mask,
 }
 
 /// The lines that fit a regular expression.
 pub(crate) fn grep(jail: &Jail, pattern: &str, look: Look, ended: Ended) -> Result<Vec<String>, ToolError> {
-    let Look { path, glob: only, mask } = look;
+    let Look { path, glob: only, most, mask } = look;
     let regex = Regex::new(pattern).map_err(|error| ToolError::new("BadArguments", error.to_string()))?;
     let only = only.map(|only| Ok((glob(only)?, only))).transpose()?;
     let from = jail.resolve(path)?;
@@ -74,17 +82,17 @@ pub(crate) fn grep(jail: &Jail, pattern: &str, look: Look, ended: Ended) -> Resu
         for (number, line) in text.lines().enumerate().filter(|(_, line)| regex.is_match(line)) {
             found.push(format!("{}:{}: {}", jail.shown(&file), number + 1, cut_line(line)));
         }
-        if found.len() > ENTRIES_MAX || ended() {
+        if found.len() > most || ended() {
             break;
         }
     }
-    Ok(bounded(found))
+    Ok(bounded(found, most))
 }
 
-fn bounded(mut entries: Vec<String>) -> Vec<String> {
-    if entries.len() > ENTRIES_MAX {
-        entries.truncate(ENTRIES_MAX);
-        entries.push(format!("[… only the first {ENTRIES_MAX} are shown …]"));
+fn bounded(mut entries: Vec<String>, most: usize) -> Vec<String> {
+    if entries.len() > most {
+        entries.truncate(most);
+        entries.push(format!("[… only the first {most} are shown …]"));
     }
     entries
 }
@@ -153,6 +161,8 @@ fn text_of(file: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
+    const MOST: usize = 100;
+
     fn tree() -> (tempfile::TempDir, Jail) {
         let dir = tempfile::tempdir().unwrap();
         for (path, text) in [
@@ -175,8 +185,11 @@ mod tests {
     #[test]
     fn listing_shows_directories_as_such() {
         let (_dir, jail) = tree();
-        assert_eq!(list(&jail, ".").unwrap(), [".git/", ".gitignore", "README.md", "bin", "src/", "target/"]);
-        assert!(list(&jail, "README.md").is_err());
+        assert_eq!(
+            list(&jail, ".", MOST).unwrap(),
+            [".git/", ".gitignore", "README.md", "bin", "src/", "target/"]
+        );
+        assert!(list(&jail, "README.md", MOST).is_err());
     }
 
     #[test]
@@ -189,10 +202,10 @@ mod tests {
             ("b.rs", "src/deep", vec!["src/deep/b.rs"]),
             ("*.py", ".", vec![]),
         ] {
-            assert_eq!(find(&jail, pattern, path, &|| false).unwrap(), found, "{pattern} in {path}");
+            assert_eq!(find(&jail, pattern, path, MOST, &|| false).unwrap(), found, "{pattern} in {path}");
         }
-        assert!(find(&jail, "[", ".", &|| false).is_err());
-        assert!(find(&jail, "*", "nowhere", &|| false).is_err());
+        assert!(find(&jail, "[", ".", MOST, &|| false).is_err());
+        assert!(find(&jail, "*", "nowhere", MOST, &|| false).is_err());
     }
 
     #[test]
@@ -200,8 +213,9 @@ mod tests {
         let (_dir, jail) = tree();
         let all = ["README.md:2: needle here", "src/a.rs:2: // Needle 日本", "src/deep/b.rs:1: needle"];
         let mask = Mask::default();
-        let grep =
-            |pattern: &str, path, glob| grep(&jail, pattern, Look { path, glob, mask: &mask }, &|| false);
+        let grep = |pattern: &str, path, glob| {
+            grep(&jail, pattern, Look { path, glob, most: MOST, mask: &mask }, &|| false)
+        };
         assert_eq!(grep("(?i)needle", ".", None).unwrap(), all);
         assert_eq!(grep("(?i)needle", ".", Some("*.rs")).unwrap(), all[1..]);
         assert_eq!(grep("needle", "README.md", None).unwrap(), all[..1]);
@@ -216,7 +230,7 @@ mod tests {
         for (pattern, found) in
             [("hunt", vec![]), ("key = [a-m]", vec![]), ("^key", vec!["config:1: key = [secret KEY]"])]
         {
-            let look = Look { path: ".", glob: None, mask: &mask };
+            let look = Look { path: ".", glob: None, most: MOST, mask: &mask };
             assert_eq!(super::grep(&jail, pattern, look, &|| false).unwrap(), found, "{pattern}");
         }
     }

@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 
 use super::confine::Confinement;
 use super::guard::{self, CONFINED, LastWord, SUBCOMMAND};
-use super::output::{Capture, Reader, decode, whole_chars};
+use super::output::{Capture, Captured, Reader, decode, whole_chars};
 use super::sandbox::Confined;
 use super::{ToolError, Toolbox};
 use crate::limits::{GUARD_WORD_MAX, KILL_EVERY, KILL_MAX, SHELL_MARGIN, SHELL_TIMEOUT, TERM_GRACE};
@@ -43,6 +43,13 @@ pub(crate) enum How {
     Exited(i32),
     Signalled(i32),
     TimedOut(Duration),
+}
+
+/// How a command ended, with its output as it was taken in.
+struct Heard {
+    how: How,
+    output: Captured,
+    notes: Vec<String>,
 }
 
 /// Runs a command to its end, or to the end of its time.
@@ -69,7 +76,13 @@ pub(crate) async fn run(
         end
     };
     match tokio::spawn(watch).await {
-        Ok(Ok(Some(end))) => Ok(end.explained(&toolbox.sandbox)),
+        Ok(Ok(Some(heard))) => {
+            let mut text = heard.output.kept(task).await;
+            for note in heard.notes {
+                text = with_note(text, &note);
+            }
+            Ok(CommandEnd { how: heard.how, text }.explained(&toolbox.sandbox))
+        }
         Ok(Ok(None)) => task.break_off().await,
         Ok(Err(error)) => Err(cannot_run(&error)),
         Err(error) => Err(cannot_run(&io::Error::other(error))),
@@ -157,7 +170,7 @@ impl Running {
         timeout: Duration,
         reader: Reader,
         mut dropped: oneshot::Receiver<()>,
-    ) -> io::Result<Option<CommandEnd>> {
+    ) -> io::Result<Option<Heard>> {
         let started = Instant::now();
         let mut output =
             Output { capture: Capture::new(reader, task.mask()), open: true, unshown: Vec::new() };
@@ -185,17 +198,13 @@ impl Running {
         if let Some(error) = word.as_ref().and_then(|word| word.error.clone()) {
             return Err(io::Error::other(error));
         }
-        let mut text = output.capture.finish();
+        let mut notes = Vec::new();
         if word.as_ref().is_some_and(|word| word.over_memory) {
-            text = with_note(
-                text,
-                "[it used more memory than it may, and was ended with all that it had started]",
-            );
+            let note = "[it used more memory than it may, and was ended with all that it had started]";
+            notes.push(note.to_owned());
         }
-        if let Some(note) = word.and_then(|word| left_note(&word)) {
-            text = with_note(text, &note);
-        }
-        Ok(Some(CommandEnd { how, text }))
+        notes.extend(word.and_then(|word| left_note(&word)));
+        Ok(Some(Heard { how, output: output.capture.finish(), notes }))
     }
 
     /// Ends the command, taking in what it still says.

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use axum::extract::{Query, State};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use outlast_protocol::error::{ApiError, Code, ErrorBody};
 use outlast_protocol::worker::*;
@@ -36,6 +36,7 @@ pub(crate) struct Facts {
     pub(crate) progress: Vec<TaskProgress>,
     pub(crate) cancels: Vec<String>,
     pub(crate) drop: Vec<String>,
+    pub(crate) blobs: BTreeMap<String, Vec<u8>>,
     /// What the next receipts for a token say, before they say `accepted`.
     pub(crate) receipts: BTreeMap<String, VecDeque<ReceiptStatus>>,
     pub(crate) deny_register: Option<Code>,
@@ -139,6 +140,7 @@ impl Fake {
             .route("/v1/workers/progress", post(progress))
             .route("/v1/workers/control", get(control))
             .route("/v1/profiles/{name}", get(profile))
+            .route("/v1/blobs/{hash}", put(put_blob).get(blob))
             .with_state(self.world.clone());
         let socket = self.socket();
         let (ready, is_ready) = std::sync::mpsc::channel();
@@ -160,14 +162,20 @@ impl Drop for Fake {
     }
 }
 
-async fn profile(
-    axum::extract::Path(name): axum::extract::Path<String>,
-) -> Result<Json<serde_json::Value>, Refusal> {
+async fn profile(Path(name): Path<String>) -> Result<Json<serde_json::Value>, Refusal> {
     if name != "here" {
         return Err(Refusal(Code::NotFound));
     }
     let model = serde_json::json!({"kind": "scripted", "script": "{}", "script_name": "s"});
     Ok(Json(serde_json::json!({"name": name, "directory": "/d", "model": model})))
+}
+
+async fn put_blob(State(world): State<Arc<World>>, Path(hash): Path<String>, bytes: axum::body::Bytes) {
+    world.change(|facts| facts.blobs.insert(hash, bytes.into()));
+}
+
+async fn blob(State(world): State<Arc<World>>, Path(hash): Path<String>) -> Result<Vec<u8>, Refusal> {
+    world.facts().blobs.get(&hash).cloned().ok_or(Refusal(Code::NotFound))
 }
 
 async fn register(

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a broken test bench should stop the test")]
 
 mod attempts;
+mod blobs;
 mod ends;
 mod fake;
 mod outages;
