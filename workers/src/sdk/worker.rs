@@ -14,6 +14,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use super::activity::Activity;
+use super::address;
 use super::client::{Client, Credentials};
 use super::desk::Desk;
 use super::link::Link;
@@ -198,7 +199,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// Where the runtime is: `http://host:port`, `https://host:port` or `unix:/path/socket`.
+    /// Where the runtime is: `http://host:port`, `https://host:port` or `unix:/path/socket`. If not called, the environment says it:
+    /// `OUTLAST_URL`, with `OUTLAST_TOKEN` and `OUTLAST_CA`, else it is the socket of the user's data directory (`OUTLAST_DATA`).
     #[must_use]
     pub fn connect(mut self, address: &str) -> WorkerBuilder {
         address.clone_into(&mut self.address);
@@ -277,6 +279,15 @@ impl WorkerBuilder {
         self
     }
 
+    /// Where the runtime is, and as whom it is called.
+    fn reach(&self) -> (String, Credentials) {
+        if !self.address.is_empty() {
+            return (self.address.clone(), self.credentials.clone());
+        }
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        (address::usual(&variable), address::credentials(self.credentials.clone(), &variable))
+    }
+
     /// Finishes.
     ///
     /// # Errors
@@ -288,7 +299,8 @@ impl WorkerBuilder {
         if self.activities.0.is_empty() || self.register.concurrency == 0 {
             return Err(WorkerError::Configuration("it offers nothing".to_owned()));
         }
-        let client = Client::new(&self.address, self.credentials).map_err(WorkerError::Configuration)?;
+        let (address, credentials) = self.reach();
+        let client = Client::new(&address, credentials).map_err(WorkerError::Configuration)?;
         self.secrets.hide_in_log();
         let shared = Shared {
             link: Link::new(client),
