@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outlast_protocol::{ApiError, Code};
-pub use outlast_store::StoreError;
+pub use outlast_store::{StoreError, group_commits};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 

@@ -17,5 +17,5 @@ mod lines;
 pub mod moment;
 pub mod rpc;
 pub mod schedule;
-mod socket;
+pub mod socket;
 pub mod supervisor;

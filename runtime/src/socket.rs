@@ -25,7 +25,7 @@ pub(crate) fn bind(path: &Path) -> io::Result<UnixListener> {
 ///
 /// # Errors
 /// If nobody listens there.
-pub(crate) async fn connect(path: &Path) -> io::Result<UnixStream> {
+pub async fn connect(path: &Path) -> io::Result<UnixStream> {
     let way = Way::to(path)?;
     UnixStream::connect(&way.path).await
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    act, audit, batch, carry, chat, check, doctor, explain, fmt, fork, graph, keep, look, migrate, rpc, run,
-    schedule, serve, test, token, tools, worker,
+    act, audit, batch, bench, carry, chat, check, doctor, explain, fmt, fork, graph, keep, look, migrate,
+    rpc, run, schedule, serve, test, token, tools, worker,
 };
 
 /// Runs long agent tasks as durable state machines.
@@ -103,6 +103,8 @@ pub(crate) enum Command {
     Doctor(doctor::Arguments),
     /// Make catalogues of the tools of MCP servers
     Tools(tools::Arguments),
+    /// Measure how fast this build is on this machine, beside the least that its disk allows
+    Bench(bench::Arguments),
     /// Run a stock worker
     Worker(worker::Arguments),
 }
@@ -215,6 +217,12 @@ mod tests {
         ("tools pull", true),
         ("tools pull fs git --out dev.tools.json --check --json", true),
         ("tools", false),
+        ("bench", true),
+        ("bench steps idle --scale 0.01 --dir /tmp --json", true),
+        ("bench --scale 0", false),
+        ("bench --scale 2", false),
+        ("bench swim", false),
+        ("worker bench --concurrency 4", true),
         ("worker model --connect unix:/d/socket --supervised --profile p --boot b", true),
         ("worker gpu", false),
         ("fly", false),

@@ -3,6 +3,7 @@
 pub(crate) mod act;
 pub(crate) mod audit;
 pub(crate) mod batch;
+pub(crate) mod bench;
 pub(crate) mod carry;
 pub(crate) mod chat;
 pub(crate) mod check;
@@ -77,6 +78,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Du(arguments) => carry::du(context, &arguments).await,
         Command::Doctor(arguments) => doctor::doctor(context, &arguments).await,
         Command::Tools(arguments) => tools::tools(context, &arguments).await,
+        Command::Bench(arguments) => bench::bench(context, &arguments).await,
         Command::Worker(arguments) => worker::worker(context.data, &arguments).await,
     }
 }

@@ -127,3 +127,56 @@ pub(crate) const AUDIT_PAGE: usize = 20;
 
 /// Characters of a token that somebody made up: fewer can be guessed.
 pub(crate) const TOKEN_CHARS_MIN: usize = 16;
+
+/// How many flows are in flight when steps are measured: few, what a busy service has, and close to what one socket serves.
+pub(crate) const BENCH_IN_FLIGHT: [u64; 3] = [64, 256, 1_000];
+/// Milliseconds for which steps are measured, and those before, in which caches and pools fill.
+pub(crate) const BENCH_STEPS_MS: u64 = 5_000;
+/// See [`BENCH_STEPS_MS`].
+pub(crate) const BENCH_WARM_MS: u64 = 1_000;
+/// Steps a second that are aimed at, on two cores.
+pub(crate) const BENCH_STEPS_PER_S: f64 = 50_000.0;
+/// Bytes of the answer of a step, and of a turn of a conversation.
+pub(crate) const BENCH_STEP_BYTES: usize = 200;
+/// See [`BENCH_STEP_BYTES`].
+pub(crate) const BENCH_REPLY_BYTES: usize = 1_000;
+/// Runs of ten steps whose steps are timed: 1,800 of them, so that one in a hundred is not a single one.
+pub(crate) const BENCH_LATENCY_RUNS: u64 = 200;
+/// Milliseconds that a step may take beside its sync.
+pub(crate) const BENCH_OVER_SYNC_MS: f64 = 0.1;
+/// Turns of a conversation: a long afternoon with an agent.
+pub(crate) const BENCH_TURNS: u64 = 300;
+/// How much longer the last third of the turns may take than the first: what was said is handed over anew in each, which grows.
+pub(crate) const BENCH_GROWTH_MAX: f64 = 1.5;
+/// Runs that wait.
+pub(crate) const BENCH_IDLE_RUNS: u64 = 100_000;
+/// Starts a second that are aimed at.
+pub(crate) const BENCH_STARTS_PER_S: f64 = 20_000.0;
+/// Megabytes that they may take in memory, all together.
+pub(crate) const BENCH_IDLE_MEMORY_MB_MAX: f64 = 64.0;
+/// Bytes that each may take on the disk.
+pub(crate) const BENCH_IDLE_BYTES_MAX: f64 = 600.0;
+/// Clients that start runs and wait for ends, where it is not they who are measured.
+pub(crate) const BENCH_CLIENTS: u64 = 64;
+/// Runs that are half way when everything is killed.
+pub(crate) const BENCH_HALF_WAY: u64 = 2_000;
+/// Seconds after which new work should be served, and those runs should have ended.
+pub(crate) const BENCH_SERVED_S_MAX: f64 = 0.5;
+/// See [`BENCH_SERVED_S_MAX`].
+pub(crate) const BENCH_DONE_S_MAX: f64 = 2.0;
+/// Milliseconds between two looks at how far they are.
+pub(crate) const BENCH_LOOK_MS: u64 = 2;
+/// Bytes of a line of the ledger: a run, an operation and a number, filled up.
+pub(crate) const BENCH_LEDGER_LINE_BYTES: usize = 64;
+/// Events of a long history.
+pub(crate) const BENCH_HISTORY_EVENTS: u64 = 200_000;
+/// Activities that make it, side by side.
+pub(crate) const BENCH_ITEMS: u64 = 256;
+/// Milliseconds that opening it may take.
+pub(crate) const BENCH_HISTORY_OPEN_MS_MAX: f64 = 20.0;
+/// Megabytes of memory that it may take.
+pub(crate) const BENCH_HISTORY_MEMORY_MB_MAX: f64 = 64.0;
+/// Syncs of which the middle one counts.
+pub(crate) const BENCH_SYNCS: usize = 300;
+/// Milliseconds for which the database alone is measured.
+pub(crate) const BENCH_FLOOR_MS: u64 = 1_000;

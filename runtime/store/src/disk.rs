@@ -13,6 +13,7 @@
 
 pub(crate) mod backup;
 mod files;
+mod floor;
 mod format;
 mod journal;
 mod lock;
@@ -38,6 +39,7 @@ use crate::{
     StoreError, Summary, Table, Usage, blobs, check, limits, lineage, remains,
 };
 
+pub use floor::group_commits;
 pub use open::{Mark, OpenOptions, Opened};
 
 /// The store on disk. Dropping it gives the directory free.

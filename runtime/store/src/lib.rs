@@ -24,7 +24,7 @@ mod view;
 pub use batch::{Batch, Delete, Head, Index, Origin, Put, RunWrite, Segment, Status, Summary, Table};
 pub use blobs::{BlobId, BlobPut, named};
 pub use check::Report;
-pub use disk::{FjallStore, Mark, OpenOptions, Opened};
+pub use disk::{FjallStore, Mark, OpenOptions, Opened, group_commits};
 pub use error::StoreError;
 pub use memory::{FailedSync, MemoryStore, Side, SyncPoint};
 pub use remains::{Purge, Remains};

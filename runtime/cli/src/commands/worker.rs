@@ -31,6 +31,8 @@ pub(crate) struct Arguments {
     /// End when the runtime is gone for good
     #[arg(long, hide = true)]
     supervised: bool,
+    #[command(flatten)]
+    bench: super::bench::Options,
     /// The boot id by which the supervisor knows this process
     #[arg(long, hide = true, value_name = "ID")]
     boot: Option<String>,
@@ -42,6 +44,9 @@ enum Kind {
     Model,
     /// Works with files and commands
     Tool,
+    /// Does nothing, for `outlast bench`
+    #[value(hide = true)]
+    Bench,
 }
 
 /// Runs a worker until it is told to end.
@@ -84,6 +89,7 @@ pub(crate) async fn worker(data: Option<&std::path::Path>, arguments: &Arguments
     let served = match arguments.kind {
         Kind::Model => outlast_workers::run_model_worker(options).await,
         Kind::Tool => outlast_workers::run_tool_worker(options).await,
+        Kind::Bench => super::bench::serve(options, &arguments.bench).await,
     };
     served.map_err(|error| Failure::new(Exit::Failed, format!("the worker cannot go on: {error}")))?;
     Ok(Exit::Done)

@@ -174,7 +174,7 @@ fn remove_unfinished(directory: &Path, database: &Path) -> Result<(), StoreError
 }
 
 /// Opens fjall and its keyspaces.
-fn start(directory: &Path, path: &Path, created: bool) -> Result<(Database, Spaces), StoreError> {
+pub(super) fn start(directory: &Path, path: &Path, created: bool) -> Result<(Database, Spaces), StoreError> {
     let failed = |e: fjall::Error| refused(directory, path, e);
     let database = Database::builder(path)
         .cache_size(limits::CACHE_BYTES)
