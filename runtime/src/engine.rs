@@ -42,6 +42,7 @@ mod transfer;
 mod usage;
 mod view;
 mod waiting;
+mod walks;
 mod watch;
 mod watchers;
 mod way;
@@ -73,6 +74,7 @@ use message::Message;
 use quarantine::Quarantine;
 use schedules::Schedules;
 use shard::Shard;
+use walks::Walks;
 
 pub use clock::{Clock, ManualClock, Sleep, SystemClock};
 pub use deploy::DeployError;
@@ -142,6 +144,7 @@ impl Engine {
             lease_ms: options.lease_ms,
             random,
             store,
+            walks: Walks::default(),
             hydrated: Arc::new(Gauge::default()),
             purge: Notify::new(),
             retention: Notify::new(),

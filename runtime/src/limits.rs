@@ -76,6 +76,10 @@ pub const EVENTS_PAGE: usize = 200;
 /// See [`EVENTS_PAGE`].
 pub const EVENTS_PAGE_MAX: usize = 1_000;
 
+/// Ends of reads of histories that are kept, for whoever reads on: as many people as read a history page by page at once.
+pub const WALKS_KEPT: usize = 8;
+/// Bytes of the state at such an end; a larger one is folded again.
+pub const WALK_BYTES_MAX: usize = 2 << 20;
 /// States of a run's way that are told: what a picture shows of more would not differ.
 pub const WAY_STATES_MAX: usize = 10_000;
 

@@ -29,6 +29,7 @@ pub use fault::Fault;
 pub use functions::Functions;
 pub use migrate::Compatibility;
 pub use outlast_dsl::machine::ToolEffect;
+pub use program::Ready;
 pub use state::{ChildStart, Diverged, Snapshot, SnapshotError, State};
 
 /// A JSON value as workers and people send it; typed when it is applied.

@@ -1,8 +1,9 @@
-//! A machine made ready to run: shapes of its types, made once and shared by all their values.
+//! A machine made ready to run: shapes of its types, made once and shared by all their values, and its hash.
 //!
 //! Leaves the machine as it is. Invariant: holds nothing that is not derived from the machine.
 
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
 use outlast_dsl::machine::{Flow, FlowIx, Machine, StateDef, StateIx, TypeKind};
 
@@ -43,13 +44,38 @@ impl Shapes {
 pub(crate) struct Program {
     pub(crate) machine: Arc<Machine>,
     pub(crate) shapes: Shapes,
+    /// Made when it is asked for: it takes writing the whole machine down.
+    hash: OnceLock<Arc<str>>,
+}
+
+/// A machine that is ready to run. Making it takes longer than starting a run, so whoever starts many of one machine keeps it.
+#[derive(Clone, Debug)]
+pub struct Ready(pub(crate) Arc<Program>);
+
+impl From<Arc<Machine>> for Ready {
+    fn from(machine: Arc<Machine>) -> Ready {
+        Ready(Program::new(machine))
+    }
+}
+
+impl Deref for Ready {
+    type Target = Arc<Machine>;
+
+    fn deref(&self) -> &Arc<Machine> {
+        &self.0.machine
+    }
 }
 
 impl Program {
     /// Prepares a machine.
     pub(crate) fn new(machine: Arc<Machine>) -> Arc<Program> {
         let shapes = Shapes::new(&machine);
-        Arc::new(Program { machine, shapes })
+        Arc::new(Program { machine, shapes, hash: OnceLock::new() })
+    }
+
+    /// Returns the machine's hash.
+    pub(crate) fn hash(&self) -> &Arc<str> {
+        self.hash.get_or_init(|| self.machine.hash().0.into())
     }
 
     /// Returns a flow.

@@ -55,7 +55,7 @@ use crate::fault::Fault;
 use crate::ids::{Millis, OpId, RunId, Seq};
 use crate::json::value_to_json;
 use crate::operation::{Blocked, Effects, Operation, Outcome};
-use crate::program::Program;
+use crate::program::{Program, Ready};
 use parts::{Cancelling, EndedChild, Mail, Node, Undo};
 use turn::{Stop, Turn};
 
@@ -129,16 +129,17 @@ impl State {
     ///
     /// # Errors
     /// [`Diverged`] if the event starts no run of this machine. A fault gives a blocked state.
-    pub fn start(machine: Arc<Machine>, run: RunId, event: &Event) -> Result<(State, Effects), Diverged> {
+    pub fn start(machine: impl Into<Ready>, run: RunId, event: &Event) -> Result<(State, Effects), Diverged> {
+        let Ready(program) = machine.into();
         let diverged = |expected: String, found: String| Diverged { n: event.n, expected, found };
         let EventKind::Started(started) = &event.kind else {
             return Err(diverged("started".to_owned(), event.kind.name().to_owned()));
         };
-        let hash = machine.hash().0;
-        if started.machine != hash {
+        let hash = Arc::clone(program.hash());
+        if started.machine != *hash {
             return Err(diverged(format!("machine {hash}"), format!("machine {}", started.machine)));
         }
-        let mut state = State { program: Program::new(machine), core: Core::new(run, hash.into()) };
+        let mut state = State { program, core: Core::new(run, hash) };
         state.core.time = event.time;
         let effects = state.apply(event)?;
         Ok((state, effects))

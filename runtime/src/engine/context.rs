@@ -17,6 +17,7 @@ use super::keyring::Keyring;
 use super::message::Message;
 use super::quarantine::Quarantine;
 use super::token::TokenKey;
+use super::walks::Walks;
 use outlast_protocol::ApiError;
 
 /// What all parts of an engine share.
@@ -37,6 +38,8 @@ pub(crate) struct Context {
     pub(crate) opened_at: Millis,
     pub(crate) lease_ms: u64,
     pub(crate) random: Arc<Random>,
+    /// Where reads of histories ended.
+    pub(crate) walks: Walks,
     /// What is in memory.
     pub(crate) hydrated: Arc<Gauge>,
     /// Something was deleted, of which the rest can be taken away.

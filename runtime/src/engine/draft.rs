@@ -11,7 +11,7 @@ use outlast_kernel::event::{Event, EventKind};
 use outlast_kernel::ids::{Millis, OpId, RunId, Seq};
 use outlast_kernel::input::{Input, Refusal};
 use outlast_kernel::operation::{Effects, Outcome};
-use outlast_kernel::{Diverged, Json, State};
+use outlast_kernel::{Diverged, Json, Ready, State};
 use outlast_protocol::run::Frame;
 
 use super::frames::Fold;
@@ -53,12 +53,12 @@ impl Draft {
     /// # Errors
     /// [`Failure::Broken`] if the kernel panics or takes it for no start.
     pub(crate) fn start(
-        machine: Arc<Machine>,
+        machine: impl Into<Ready>,
         run: RunId,
         at: Millis,
         kind: EventKind,
     ) -> Result<Draft, Failure> {
-        let event = Event { n: Seq(1), time: at, digest: 0, kind };
+        let (machine, event) = (machine.into(), Event { n: Seq(1), time: at, digest: 0, kind });
         let started = catch_unwind(AssertUnwindSafe(|| State::start(machine, run.clone(), &event)));
         let (state, effects) = started
             .map_err(|panic| Failure::Broken(panic_text(&*panic)))?

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use outlast_dsl::Places;
 use outlast_dsl::machine::Machine;
+use outlast_kernel::Ready;
 use outlast_protocol::requests::FlowView;
 use outlast_protocol::{ApiError, Code};
 use outlast_store::{Put, Store, Table};
@@ -29,7 +30,7 @@ pub(crate) struct Source {
 pub(crate) struct Flows {
     store: Arc<dyn Store>,
     deployed: RwLock<BTreeMap<String, FlowView>>,
-    machines: RwLock<HashMap<String, Arc<Machine>>>,
+    machines: RwLock<HashMap<String, Ready>>,
     sources: RwLock<HashMap<String, Arc<Source>>>,
 }
 
@@ -62,7 +63,7 @@ impl Flows {
     /// Takes note of a flow that was made durable.
     pub(crate) fn deployed(&self, flow: FlowView, machine: Arc<Machine>) {
         let mut machines = self.machines.write().unwrap_or_else(PoisonError::into_inner);
-        machines.insert(flow.machine.clone(), machine);
+        machines.insert(flow.machine.clone(), machine.into());
         drop(machines);
         // A new deployment may bring another layout of the same machine.
         self.sources.write().unwrap_or_else(PoisonError::into_inner).remove(&flow.machine);
@@ -74,6 +75,14 @@ impl Flows {
     /// # Errors
     /// [`Code::NotFound`] if there is none, [`Code::Internal`] if it cannot be read.
     pub(crate) fn machine(&self, hash: &str) -> Result<Arc<Machine>, ApiError> {
+        self.ready(hash).map(|ready| Arc::clone(&ready))
+    }
+
+    /// Returns a machine by its hash, ready to run.
+    ///
+    /// # Errors
+    /// As [`Flows::machine`].
+    pub(crate) fn ready(&self, hash: &str) -> Result<Ready, ApiError> {
         if let Some(machine) = self.machines.read().unwrap_or_else(PoisonError::into_inner).get(hash) {
             return Ok(machine.clone());
         }
@@ -83,7 +92,7 @@ impl Flows {
         };
         let machine = Machine::decode(&bytes)
             .map_err(|e| ApiError::new(Code::Internal, format!("machine {hash} cannot be read: {e}")))?;
-        let machine = Arc::new(machine);
+        let machine = Ready::from(Arc::new(machine));
         let mut machines = self.machines.write().unwrap_or_else(PoisonError::into_inner);
         Ok(machines.entry(hash.to_owned()).or_insert(machine).clone())
     }

@@ -48,6 +48,11 @@ impl Fold {
         Fold { run, state, asked }
     }
 
+    /// Returns the run whose stream it is.
+    pub(crate) fn run(&self) -> &RunId {
+        &self.run
+    }
+
     /// Goes on from a run's first event.
     pub(crate) fn started(run: RunId, state: State, event: &Event, effects: &Effects) -> (Fold, Vec<Frame>) {
         let frames = frames(&run, &state, event, effects, &BTreeSet::new());

@@ -5,13 +5,11 @@
 //! folded, whoever asks: that may be what ends the process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
-use outlast_dsl::machine::Machine;
 use outlast_kernel::event::{Event, EventKind};
 use outlast_kernel::ids::{RunId, Seq};
 use outlast_kernel::operation::Effects;
-use outlast_kernel::{Snapshot, State};
+use outlast_kernel::{Ready, Snapshot, State};
 use outlast_protocol::run::Frame;
 use outlast_protocol::{ApiError, Code};
 use outlast_store::breakage::{Breakage, breaks};
@@ -57,10 +55,16 @@ pub(crate) fn each_after(
     (after, until): (Seq, Seq),
     visit: &mut Visit<'_>,
 ) -> Result<(), ApiError> {
+    let since = ctx.walks.begin();
     let mut walk = Walk::begin(ctx, run)?;
     walk.begin_with_snapshot(after)?;
+    walk.begin_with_walk(after);
     walk.on(after, &mut |_| true)?;
-    walk.on(until, visit)
+    walk.on(until, visit)?;
+    if let Some(fold) = &walk.fold {
+        ctx.walks.keep(since, fold);
+    }
+    Ok(())
 }
 
 /// Reads events after one, up to another, as they are stored: what they did is not known without folding them.
@@ -117,9 +121,17 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
+    /// Begins where an earlier walk ended, if that is nearer.
+    fn begin_with_walk(&mut self, until: Seq) {
+        let here = self.fold.as_ref().map_or(Seq(0), |fold| fold.state.last());
+        if let Some(fold) = self.ctx.walks.furthest(self.run, until).filter(|fold| fold.state.last() > here) {
+            self.fold = Some(fold);
+        }
+    }
+
     fn restore(&self, bytes: &[u8]) -> Result<State, String> {
         let snapshot: Snapshot = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
-        let machine = self.ctx.flows.machine(snapshot.machine()).map_err(|e| e.message)?;
+        let machine = self.ctx.flows.ready(snapshot.machine()).map_err(|e| e.message)?;
         State::restore(machine, snapshot).map_err(|e| e.to_string())
     }
 
@@ -160,7 +172,7 @@ impl<'a> Walk<'a> {
     fn apply(&mut self, event: &Event) -> Result<(Effects, Vec<Frame>), ApiError> {
         let owner = self.lineage.iter().find(|segment| event.n <= segment.to).map(|segment| &segment.run);
         let owner = owner.unwrap_or(self.run);
-        let machine = |hash: &str| self.ctx.flows.machine(hash);
+        let machine = |hash: &str| self.ctx.flows.ready(hash);
         let (fold, effects, frames) = apply(self.fold.take(), self.run, owner, event, &machine)?;
         self.fold = Some(fold);
         Ok((effects, frames))
@@ -180,7 +192,7 @@ pub(crate) fn apply(
     run: &RunId,
     owner: &RunId,
     event: &Event,
-    machine: &dyn Fn(&str) -> Result<Arc<Machine>, ApiError>,
+    machine: &dyn Fn(&str) -> Result<Ready, ApiError>,
 ) -> Result<(Fold, Effects, Vec<Frame>), ApiError> {
     let diverged = |e: outlast_kernel::Diverged| broken(run, &e.to_string());
     let Some(mut fold) = fold else {
@@ -200,7 +212,7 @@ pub(crate) fn apply(
             let old = fold.state.machine().clone();
             fold.migrate(event, &old)
         }
-        EventKind::Migrated(migrated) => fold.migrate(event, &machine(&migrated.to)?),
+        EventKind::Migrated(migrated) => fold.migrate(event, &*machine(&migrated.to)?),
         EventKind::Started(_)
         | EventKind::Forked { .. }
         | EventKind::Configured { .. }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outlast_dsl::machine::Machine;
-use outlast_kernel::Json;
+use outlast_kernel::{Json, Ready};
 use outlast_kernel::event::{Event, EventKind};
 use outlast_kernel::ids::{Millis, RunId, Seq};
 use outlast_protocol::requests::List;
@@ -363,7 +363,7 @@ fn whole(header: Header, kept: Kept, mut events: Vec<Event>, now: Millis) -> Res
     }
     let mut fold = None;
     let machine = |hash: &str| {
-        let machine = kept.machines.get(hash).cloned();
+        let machine = kept.machines.get(hash).cloned().map(Ready::from);
         machine.ok_or_else(|| invalid(format!("the records lack machine {hash}")))
     };
     for (event, n) in events.iter().zip(1..) {

@@ -70,6 +70,25 @@ async fn a_run_is_deleted_when_it_has_ended_and_its_id_is_free_then() {
 }
 
 #[tokio::test]
+async fn a_run_that_takes_the_id_of_a_deleted_one_shows_its_own_events() {
+    let world = World::new().await;
+    chat(&world, "r", 9).await;
+    end(&world, "r").await.unwrap();
+    // Page by page: where one ends is remembered for the next one.
+    for after in [0, 4, 8] {
+        world.engine.events("r", after, 4).await.unwrap();
+    }
+    world.engine.delete("r").await.unwrap();
+    purged(&world, &[]).await;
+    world.start("r", "Chat", json!({ "topic": "other" })).await;
+    for i in 0..9 {
+        world.say("r", "Say", json!({ "text": format!("other {i}") })).await.unwrap();
+    }
+    let page = json!(world.engine.events("r", 4, 4).await.unwrap().items).to_string();
+    assert!((3..=6).all(|i| page.contains(&format!("other {i}"))), "{page}");
+}
+
+#[tokio::test]
 async fn forks_go_on_when_the_runs_that_they_share_events_with_are_deleted() {
     let world = World::new().await;
     chat(&world, "a", 40).await;

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use outlast_dsl::machine::Machine;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +13,7 @@ use super::{Core, State};
 use crate::event::{Config, Event, Tokens};
 use crate::ids::{Millis, OpId, RunId, Seq};
 use crate::operation::{Blocked, Outcome};
-use crate::program::Program;
+use crate::program::Ready;
 
 /// Counts the version of the snapshot format.
 const FORMAT: u32 = 1;
@@ -147,13 +146,15 @@ impl State {
     ///
     /// # Errors
     /// [`SnapshotError`] if it is of another machine or format, or damaged.
-    pub fn restore(machine: Arc<Machine>, snapshot: Snapshot) -> Result<State, SnapshotError> {
+    pub fn restore(machine: impl Into<Ready>, snapshot: Snapshot) -> Result<State, SnapshotError> {
+        let Ready(program) = machine.into();
         if snapshot.format != FORMAT {
             return Err(SnapshotError::Format { found: snapshot.format });
         }
-        let found = machine.hash().0;
-        if *snapshot.machine != *found {
-            return Err(SnapshotError::Machine { expected: snapshot.machine.to_string(), found });
+        let found = program.hash();
+        if snapshot.machine != *found {
+            let (expected, found) = (snapshot.machine.to_string(), found.to_string());
+            return Err(SnapshotError::Machine { expected, found });
         }
         let decimal = |text: &str| {
             let parsed = text.parse::<Decimal>();
@@ -197,6 +198,6 @@ impl State {
             undos: snapshot.undos.into_iter().collect(),
             orphans: snapshot.orphans.into_iter().collect(),
         };
-        Ok(State { program: Program::new(machine), core })
+        Ok(State { program, core })
     }
 }

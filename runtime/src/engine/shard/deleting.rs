@@ -59,6 +59,7 @@ impl Shard {
         self.revive.remove(run);
         self.reports.forget(run);
         self.watchers.forget(run);
+        self.ctx.walks.forget(run);
         self.ctx.purge.notify_one();
         tracing::info!(run = %run, "a run is deleted");
         drop(reply.send(Ok(())));
