@@ -13,7 +13,7 @@ use outlast_kernel::input::Input;
 use outlast_protocol::requests::{self, Accepted, List, Permissions};
 use outlast_protocol::run::RunView;
 use outlast_protocol::{ApiError, Code};
-use outlast_store::{Filter, Status, Table};
+use outlast_store::{Filter, Status, Summary, Table};
 use serde::Deserialize as _;
 use serde_json::json;
 
@@ -24,6 +24,7 @@ use super::errors::{self, run_id};
 use super::frames::emit_json;
 use super::history::{each_after, stored};
 use super::message::{Look, Message, StartRun, Unread};
+use super::view;
 use super::waiting::Motion;
 use super::watch::Watch;
 use crate::limits;
@@ -118,7 +119,7 @@ impl Engine {
         // What has ended does not change: no need to bring it into memory.
         let summary = self.core.ctx.store.summary(&run).map_err(|e| errors::store(&e))?;
         if let Some(summary) = summary.filter(|summary| summary.status == Status::Ended) {
-            return stored_view(summary.view);
+            return stored_view(summary);
         }
         Ok(self.look(&run).await?.view)
     }
@@ -175,7 +176,7 @@ impl Engine {
             let view = if summary.status == Status::Running || shut_away {
                 self.look(&summary.run).await?.view
             } else {
-                stored_view(summary.view)?
+                stored_view(summary)?
             };
             let fits = match wanted {
                 Some(Status::Running) => view.status == "running",
@@ -455,7 +456,7 @@ fn op_id(text: &str) -> Result<OpId, ApiError> {
         .map_err(|e: outlast_kernel::ids::InvalidOpId| ApiError::new(Code::Invalid, e.to_string()).at("op"))
 }
 
-fn stored_view(view: Json) -> Result<RunView, ApiError> {
-    serde_json::from_value(view)
+fn stored_view(summary: Summary) -> Result<RunView, ApiError> {
+    view::stored(summary)
         .map_err(|e| ApiError::new(Code::Internal, format!("a run's summary cannot be read: {e}")))
 }

@@ -118,8 +118,51 @@ pub(crate) fn summary(facts: &Facts, state: &State, now: Millis, flows: &Flows) 
         status,
         started_at: facts.started_at,
         updated_at: state.time(),
-        view: serde_json::to_value(view).unwrap_or_default(),
+        view: thinned(view),
     }
+}
+
+/// Returns what the store keeps of a view: not what the summary around it says too, nor what is as in most runs. It is written with every
+/// step of every run.
+fn thinned(view: RunView) -> Json {
+    let mut thin = serde_json::to_value(view).unwrap_or_default();
+    if let Some(fields) = thin.as_object_mut() {
+        for said in ["id", "flow", "machine", "profile", "started_at", "updated_at"] {
+            fields.remove(said);
+        }
+        fields.retain(|name, value| usual(name).is_none_or(|usual| *value != usual));
+    }
+    thin
+}
+
+/// Returns what a field is in most runs.
+fn usual(field: &str) -> Option<Json> {
+    match field {
+        "questions" | "unread" => Some(json!([])),
+        "cost" => Some(json!("0")),
+        "tokens" => Some(json!(TokensView::default())),
+        _ => None,
+    }
+}
+
+/// Returns the view that the store keeps of a run, whole: earlier releases wrote it whole, and what stands there counts.
+pub(crate) fn stored(summary: Summary) -> Result<RunView, serde_json::Error> {
+    let Summary { run, flow, machine, profile, status: _, started_at, updated_at, mut view } = summary;
+    if let Some(fields) = view.as_object_mut() {
+        let mut fill = |name: &str, value: Json| {
+            fields.entry(name).or_insert(value);
+        };
+        fill("id", json!(run));
+        fill("flow", json!(flow));
+        fill("machine", json!(machine));
+        fill("profile", json!(profile));
+        fill("started_at", json!(time_text(started_at)));
+        fill("updated_at", json!(time_text(updated_at)));
+        for name in ["questions", "unread", "cost", "tokens"] {
+            fill(name, usual(name).unwrap_or_default());
+        }
+    }
+    serde_json::from_value(view)
 }
 
 /// Shows how a run ended.
@@ -161,8 +204,7 @@ fn unread(id: &str, name: &str, value: &Json) -> Json {
 
 /// Shows a run that the kernel cannot go on with: its last durable view, blocked.
 pub(crate) fn broken(summary: &Summary, cause: &str) -> RunView {
-    let mut view = serde_json::from_value::<RunView>(summary.view.clone())
-        .unwrap_or_else(|_| empty(&summary.run, summary));
+    let mut view = stored(summary.clone()).unwrap_or_else(|_| empty(&summary.run, summary));
     view.status = "blocked".into();
     let blocked = WaitingFor::Blocked {
         event: view.events.saturating_add(1),
@@ -196,5 +238,50 @@ fn empty(run: &RunId, summary: &Summary) -> RunView {
         updated_at: time_text(summary.updated_at),
         parent: None,
         profile: summary.profile.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary() -> Summary {
+        Summary {
+            run: RunId::new("r-1").unwrap(),
+            flow: "F".into(),
+            machine: "m".into(),
+            profile: "p".into(),
+            status: Status::Waiting,
+            started_at: Millis(0),
+            updated_at: Millis(1_000),
+            view: Json::Null,
+        }
+    }
+
+    fn view() -> RunView {
+        RunView {
+            state: "S".into(),
+            status: "waiting".into(),
+            events: 7,
+            ..empty(&summary().run, &summary())
+        }
+    }
+
+    #[test]
+    fn a_view_is_stored_thin_and_read_whole() {
+        let asked = RunView { unread: vec![json!(1)], cost: "0.5".into(), parent: Some(json!({})), ..view() };
+        for shown in [view(), asked] {
+            let thin = thinned(shown.clone());
+            assert!(thin["machine"].is_null() && thin.to_string().len() < 100, "{thin}");
+            assert_eq!(stored(Summary { view: thin, ..summary() }).unwrap(), shown);
+        }
+    }
+
+    #[test]
+    fn a_view_that_was_stored_whole_is_read_as_it_stands() {
+        let shown = RunView { id: "r-0".into(), updated_at: "then".into(), ..view() };
+        let whole = serde_json::to_value(&shown).unwrap();
+        assert_eq!(stored(Summary { view: whole, ..summary() }).unwrap(), shown);
+        assert!(stored(summary()).is_err());
     }
 }
