@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outlast_dsl::machine::Machine;
-use outlast_kernel::{Json, Ready};
 use outlast_kernel::event::{Event, EventKind};
 use outlast_kernel::ids::{Millis, RunId, Seq};
+use outlast_kernel::{Json, Ready};
 use outlast_protocol::requests::List;
 use outlast_protocol::run::RunView;
 use outlast_protocol::{ApiError, Code};
