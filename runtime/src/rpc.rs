@@ -144,7 +144,7 @@ pub fn parse(text: &[u8]) -> Parsed {
     // Some programs begin their output with a mark that says nothing in UTF-8.
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let one = |error| Parsed::One(Err(refusal(error)));
-    match serde_json::from_slice(text) {
+    match outlast_protocol::json::read(text) {
         Err(error) => one(RpcError::new(PARSE_ERROR, format!("not JSON: {error}"))),
         Ok(Json::Array(batch)) if batch.is_empty() => {
             one(RpcError::new(INVALID_REQUEST, "a batch holds at least one request"))

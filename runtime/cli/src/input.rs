@@ -23,7 +23,7 @@ pub(crate) fn text(given: &str) -> Result<String, Failure> {
 }
 
 fn merge(task: Option<&str>, input: Option<&str>) -> Result<Value, Failure> {
-    let mut object = match input.map(serde_json::from_str::<Value>) {
+    let mut object = match input.map(|text| outlast_protocol::json::read::<Value>(text.as_bytes())) {
         None => Map::new(),
         Some(Ok(Value::Object(object))) => object,
         Some(Ok(_)) => {

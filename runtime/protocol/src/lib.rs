@@ -6,6 +6,7 @@
 pub mod access;
 pub mod audit;
 pub mod error;
+pub mod json;
 pub mod profile;
 pub mod requests;
 pub mod run;

@@ -81,7 +81,7 @@ fn object(bytes: &[u8]) -> Result<serde_json::Map<String, Json>, ApiError> {
     let wrong = |what: String| ApiError::new(Code::Invalid, what);
     let text = std::str::from_utf8(bytes)
         .map_err(|error| wrong(format!("not UTF-8 after {} bytes; {EXPECTED}", error.valid_up_to())))?;
-    match serde_json::from_str(text) {
+    match outlast_protocol::json::read(text.as_bytes()) {
         Ok(Json::Object(object)) => Ok(object),
         Ok(Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_)) => {
             Err(wrong(format!("not an object; {EXPECTED}")))

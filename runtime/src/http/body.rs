@@ -22,7 +22,8 @@ pub(super) async fn json_up_to<T: DeserializeOwned>(request: Request, bytes_max:
     demand_json(request.headers())?;
     let bytes = collect(request, bytes_max).await?;
     demand_object(&bytes)?;
-    serde_json::from_slice(&bytes).map_err(|error| Fault::invalid(format!("the body does not fit: {error}")))
+    outlast_protocol::json::read(&bytes)
+        .map_err(|error| Fault::invalid(format!("the body does not fit: {error}")))
 }
 
 /// Refuses a list where an object is expected: its items would be taken for the fields, by their order. Only the body itself is looked
@@ -50,7 +51,7 @@ pub(super) async fn nothing(request: Request) -> Result<(), Fault> {
         return Ok(());
     }
     demand_object(&bytes)?;
-    let read: Result<Nothing, _> = serde_json::from_slice(&bytes);
+    let read: Result<Nothing, _> = outlast_protocol::json::read(&bytes);
     read.map(|Nothing {}| ()).map_err(|error| Fault::invalid(format!("the body does not fit: {error}")))
 }
 

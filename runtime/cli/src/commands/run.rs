@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_protocol::requests::{Permissions, Start};
-use outlast_protocol::run::RunView;
+use outlast_protocol::run::{RunView, WaitingFor};
 use outlast_protocol::{ApiError, Code};
 use outlast_runtime::client::{ClientError, Started};
 use outlast_runtime::duration;
@@ -47,7 +47,8 @@ pub(crate) struct Arguments {
     /// The parameters: a JSON object, @FILE, or - for stdin
     #[arg(long, value_name = "JSON")]
     input: Option<String>,
-    /// The run's id. The same command with the same id continues the run, or shows its result again
+    /// The run's id. The same command with the same id continues the run, or shows its result again. A conversation that waits for
+    /// a message is closed, since this command sends none
     #[arg(long, value_name = "ID")]
     id: Option<String>,
     /// What is written to stdout
@@ -90,7 +91,9 @@ pub(crate) async fn run(context: Context<'_>, arguments: &Arguments) -> Result<E
                 let found = if started.existing { " (found again)" } else { "" };
                 out::say(&format!("run {} of {}{found}", started.run.id, started.run.flow));
             }
+            let waits_for_a_message = matches!(started.run.waiting_for, Some(WaitingFor::Message { .. }));
             let plan = follow::Plan {
+                continues: started.existing && waits_for_a_message,
                 run: started.run.id,
                 output,
                 on_ask: arguments.on_ask,
@@ -218,7 +221,14 @@ pub(crate) async fn result(context: Context<'_>, arguments: &ResultArguments) ->
     let exit = match arguments.wait {
         Some(wait) => {
             let run = arguments.id.clone();
-            let plan = follow::Plan { run, output, on_ask: OnAsk::Wait, timeout: Some(wait), closes: false };
+            let plan = follow::Plan {
+                run,
+                output,
+                on_ask: OnAsk::Wait,
+                timeout: Some(wait),
+                closes: false,
+                continues: true,
+            };
             follow::wait(&session, &plan).await
         }
         None => at_once(&session, &arguments.id, output).await,

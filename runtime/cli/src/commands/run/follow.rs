@@ -29,6 +29,8 @@ pub(super) struct Plan {
     pub(super) timeout: Option<Duration>,
     /// Whether this driver says that no more messages come.
     pub(super) closes: bool,
+    /// Whether the run was there before, and waited for a message.
+    pub(super) continues: bool,
 }
 
 impl Plan {
@@ -139,7 +141,14 @@ async fn advance(
                 return Ok(Some(Exit::Waiting));
             }
         }
-        Step::Close => nudge::close(session, run).await?,
+        Step::Close => {
+            if plan.continues {
+                out::say(&format!(
+                    "run {run} waits for messages, and this command sends none: it is closed (a fork goes on: outlast chat --fork {run})"
+                ));
+            }
+            nudge::close(session, run).await?;
+        }
         Step::Reject | Step::Cancel => nudge::asked(session, &plan.run, plan.on_ask).await?,
         Step::Wait => {}
     }
