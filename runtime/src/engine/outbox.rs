@@ -2,7 +2,7 @@
 //!
 //! Leaves doing it to the shard. Invariant: a consequence is let go only when its step, and so every step before it, is durable.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use outlast_kernel::ids::RunId;
@@ -17,14 +17,12 @@ pub(crate) struct Outbox {
     committer: Committer,
     done: mpsc::UnboundedSender<Done>,
     next: u64,
-    /// By their tickets: in the order of their queueing.
-    withheld: BTreeMap<u64, Withheld>,
-    /// The newest one of each run.
-    newest: HashMap<RunId, u64>,
+    withheld: VecDeque<Withheld>,
 }
 
 /// A step that is not durable.
 pub(crate) struct Withheld {
+    ticket: u64,
     /// The run.
     pub(crate) run: RunId,
     /// Its head cell: tells this life of the run in memory from a later one.
@@ -38,7 +36,7 @@ pub(crate) struct Withheld {
 impl Outbox {
     /// Begins empty.
     pub(crate) fn new(committer: Committer, done: mpsc::UnboundedSender<Done>) -> Outbox {
-        Outbox { committer, done, next: 0, withheld: BTreeMap::new(), newest: HashMap::new() }
+        Outbox { committer, done, next: 0, withheld: VecDeque::new() }
     }
 
     /// Queues a step.
@@ -50,32 +48,32 @@ impl Outbox {
         weight: usize,
         consequences: Vec<Consequence>,
     ) {
-        let (run, head_then) = (write.run.clone(), Arc::clone(&head));
-        let ticket = self.withhold(Withheld { run, head: head_then, deletes: false, consequences });
+        let ticket = self.next;
+        self.next += 1;
+        self.withheld.push_back(Withheld {
+            ticket,
+            run: write.run.clone(),
+            head: Arc::clone(&head),
+            deletes: false,
+            consequences,
+        });
         let done = self.done.clone();
         self.committer.queue(Work::Step(Box::new(Step { head, write, puts, weight, ticket, done })));
     }
 
     /// Queues the deletion of a run of which nothing is on its way.
     pub(crate) fn delete(&mut self, delete: Delete, puts: Vec<Put>, consequences: Vec<Consequence>) {
+        let ticket = self.next;
+        self.next += 1;
         let (run, head) = (delete.run.clone(), HeadCell::default());
-        let ticket = self.withhold(Withheld { run, head, deletes: true, consequences });
+        self.withheld.push_back(Withheld { ticket, run, head, deletes: true, consequences });
         let done = self.done.clone();
         self.committer.queue(Work::Delete(Box::new(Deletion { delete, puts, ticket, done })));
     }
 
-    fn withhold(&mut self, withheld: Withheld) -> u64 {
-        let ticket = self.next;
-        self.next += 1;
-        self.newest.insert(withheld.run.clone(), ticket);
-        self.withheld.insert(ticket, withheld);
-        ticket
-    }
-
     /// Lets a consequence wait for the newest step of a run; gives it back if none is on its way.
     pub(crate) fn wait(&mut self, run: &RunId, consequence: Consequence) -> Option<Consequence> {
-        let newest = self.newest.get(run);
-        match newest.and_then(|ticket| self.withheld.get_mut(ticket)) {
+        match self.withheld.iter_mut().rfind(|withheld| withheld.run == *run) {
             Some(withheld) => {
                 withheld.consequences.push(consequence);
                 None
@@ -86,11 +84,8 @@ impl Outbox {
 
     /// Takes out a step.
     pub(crate) fn take(&mut self, ticket: u64) -> Option<Withheld> {
-        let withheld = self.withheld.remove(&ticket)?;
-        if self.newest.get(&withheld.run) == Some(&ticket) {
-            self.newest.remove(&withheld.run);
-        }
-        Some(withheld)
+        let at = self.withheld.iter().position(|withheld| withheld.ticket == ticket)?;
+        self.withheld.remove(at)
     }
 
     /// Returns how many steps are on their way.

@@ -120,8 +120,6 @@ impl Shard {
                 () = sleep, if open && room => self.wake(),
             }
             self.do_todo();
-            // While it waits, it works on nothing.
-            self.desk.clear();
         }
         if let Some(stopped) = self.stopped.take() {
             // Whoever asked may be gone; the shard ends all the same.
@@ -170,22 +168,20 @@ impl Shard {
         }
         match message.run().cloned() {
             Some(run) => self.work_on(&run, |shard| shard.act_on(message)),
-            None => {
-                self.desk.clear();
-                self.act_on(message);
-            }
+            None => self.act_on(message),
         }
     }
 
-    /// Does something about a run, which lies on the desk meanwhile, and until the next one does or the shard waits. What is quarantined is
-    /// only answered for, not worked on.
+    /// Does something about a run, which lies on the desk meanwhile. What is quarantined is only answered for, not worked on.
     fn work_on(&mut self, run: &RunId, work: impl FnOnce(&mut Shard)) {
-        if self.ctx.quarantine.holds(run) {
-            self.desk.clear();
-        } else {
+        let is_touched = !self.ctx.quarantine.holds(run);
+        if is_touched {
             self.desk.take(run);
         }
         work(self);
+        if is_touched {
+            self.desk.clear();
+        }
     }
 
     fn act_on(&mut self, message: Message) {

@@ -122,27 +122,13 @@ fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// What stands for no digit.
-const NO_DIGIT: u8 = 64;
-
-/// The digits that characters stand for: tokens are read with every call of a worker.
-const DIGITS: [u8; 256] = {
-    let mut digits = [NO_DIGIT; 256];
-    let mut digit = 0;
-    while digit < NO_DIGIT {
-        digits[ALPHABET[digit as usize] as usize] = digit;
-        digit += 1;
-    }
-    digits
-};
-
 fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 3);
     for chunk in text.as_bytes().chunks(4) {
         let mut group = 0_u32;
         for c in chunk {
-            let digit = Some(DIGITS[usize::from(*c)]).filter(|digit| *digit != NO_DIGIT)?;
-            group = group << 6 | u32::from(digit);
+            let digit = ALPHABET.iter().position(|a| a == c)?;
+            group = group << 6 | u32::try_from(digit).ok()?;
         }
         group <<= 6 * (4 - chunk.len());
         let length = match chunk.len() {

@@ -19,7 +19,6 @@ mod journal;
 mod lock;
 mod mark;
 mod open;
-mod recent;
 mod room;
 mod scan;
 
@@ -64,7 +63,6 @@ struct Committer {
     /// Bytes that were taken away since their room was given back last.
     purged_bytes: u64,
     mark: mark::MarkFile,
-    heads: recent::Heads,
 }
 
 struct Spaces {
@@ -130,7 +128,6 @@ impl FjallStore {
     fn write(&self, committer: &mut Committer, plan: &mut Plan) -> Result<(), StoreError> {
         let mut batch = fjall::OwnedWriteBatch::with_capacity(self.database.clone(), plan.writes.len())
             .durability(Some(PersistMode::SyncData));
-        let heads = recent::Heads::among(&plan.writes);
         for write in plan.writes.drain(..) {
             let space = self.spaces.of(write.space);
             match write.value {
@@ -140,7 +137,6 @@ impl FjallStore {
         }
         let start = Instant::now();
         batch.commit().map_err(|e| self.poisoned("commit", &e))?;
-        committer.heads.note(heads);
         committer.commit_us_last = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
         committer.commit_us_max = committer.commit_us_max.max(committer.commit_us_last);
         committer.commit_last += 1;
@@ -195,8 +191,7 @@ impl Store for FjallStore {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
-        let known = recent::Known { picture: &picture, heads: &committer.heads };
-        let mut plan = plan(&known, batch, committer.commit_last + 1)?;
+        let mut plan = plan(&picture, batch, committer.commit_last + 1)?;
         drop(picture);
         room::check(&self.directory, self.free_bytes_min, plan.bytes, batch.makes_room())?;
         self.write(&mut committer, &mut plan)?;

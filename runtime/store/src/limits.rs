@@ -60,9 +60,6 @@ pub const CACHE_BYTES: u64 = 32 << 20;
 /// Background threads that flush and merge.
 pub const WORKER_THREADS: usize = 2;
 
-/// Heads that were written lately and are kept in memory, at some 150 bytes each: those of the runs at work.
-pub const HEADS_KEPT: usize = 20_000;
-
 /// Milliseconds between two tries to take a held lock.
 pub const LOCK_RETRY_MS: u64 = 20;
 

@@ -119,7 +119,6 @@ impl FjallStore {
             commit_us_max: 0,
             purged_bytes: 0,
             mark: MarkFile::open(directory, commit_last)?,
-            heads: Default::default(),
         };
         let store = FjallStore {
             spaces,
