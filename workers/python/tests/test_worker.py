@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from support import PATIENCE_S, SOURCE, WorldTest, terminate, until
 
@@ -43,6 +44,14 @@ class Paid:
 @dataclass
 class Refused:
     why: str
+
+
+USAGE = {"input_tokens": 100, "output_tokens": 20}
+
+
+@activity(name="checkout", effect="idempotent", isolated=True)
+def checkout_apart(items: list[Item], note: str | None) -> Paid | Refused:
+    raise Failure("Cut", "no end came", cost=Decimal("0.03"), usage=USAGE)
 
 
 @activity(isolated=True)
@@ -118,6 +127,29 @@ class Results(WorldTest):
         self.assertEqual(found[3]["kind"], "BadResult")
         self.assertIn("none of Paid, Refused", found[3]["text"])
         self.assertEqual(self.client.show("paid").cost, Decimal("0.02"))
+
+    def test_what_failed_attempts_took_counts_for_the_run(self) -> None:
+        def failing(end: Any) -> Any:
+            @activity(effect="idempotent")
+            def checkout(items: list[Item], note: str | None) -> Paid | Refused:
+                if isinstance(end, Exception):
+                    raise end
+                return end  # type: ignore[no-any-return]
+
+            return checkout
+
+        took: dict[str, Any] = {"cost": Decimal("0.03"), "usage": USAGE}
+        declared = OutOfStock("none left", item="pears", cost=Decimal("0.03"), usage=USAGE)
+        for what, offered in {
+            "declared": failing(declared),
+            "another": failing(Failure("Cut", "no end came", **took)),
+            "no-receipt": failing(Done("not a receipt", **took)),
+            "isolated": checkout_apart,
+        }.items():
+            with self.subTest(what), self.serving(offered):
+                self.client.wait(self.client.start("Shop", {"items": []}, id=what).id)
+                run = self.client.show(what)
+                self.assertEqual((run.cost, run.raw["tokens"]), (Decimal("0.03"), {"input": 100, "output": 20}))
 
     def test_a_retryable_failure_is_tried_again_and_its_hint_is_kept(self) -> None:
         attempts: list[tuple[int, str]] = []

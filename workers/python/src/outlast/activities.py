@@ -30,7 +30,8 @@ class Failure(Exception):
     """The answer that an attempt failed; the flow's retry policy decides what comes of it.
 
     For an activity of class ``once`` it says that the effect did *not* happen. Whatever else such an activity raises leaves it in
-    doubt. ``fields`` are those of an error that the flow declares under the name ``kind``.
+    doubt. ``fields`` are those of an error that the flow declares under the name ``kind``. ``cost`` and ``usage`` say what the
+    attempt took, as those of ``Done`` do: it counts for the run although the attempt failed.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Failure(Exception):
         retryable: bool = False,
         retry_after: timedelta | None = None,
         cost: Decimal | None = None,
+        usage: Any = None,
         **fields: Any,
     ) -> None:
         super().__init__(f"{kind}: {text}" if text else kind)
@@ -50,6 +52,7 @@ class Failure(Exception):
         self.retryable = retryable or retry_after is not None
         self.retry_after = retry_after
         self.cost = cost
+        self.usage = usage
         self.fields = fields
 
     def to_json(self) -> dict[str, Any]:
@@ -79,6 +82,7 @@ class DeclaredError(Failure):
         retryable: bool = False,
         retry_after: timedelta | None = None,
         cost: Decimal | None = None,
+        usage: Any = None,
         **fields: Any,
     ) -> None:
         kind = type(self).__name__
@@ -87,13 +91,19 @@ class DeclaredError(Failure):
             for name, hint in typing.get_type_hints(type(self)).items()
             if name not in _FRAME
         }
+        # A field of the flow's error may have one of these names; then it is meant.
+        if "cost" in hints:
+            fields, cost = ({**fields, "cost": cost} if cost is not None else fields), None
+        if "usage" in hints:
+            fields, usage = ({**fields, "usage": usage} if usage is not None else fields), None
         if unknown := sorted(set(fields) - set(hints)):
             raise TypeError(f"{kind} has no field {unknown[0]!r}")
         given = {name: fields.get(name, default) for name, (_, default) in hints.items()}
         if missing := sorted(name for name, value in given.items() if value is schemas.MISSING):
             raise TypeError(f"{kind} needs its field {missing[0]!r}")
         encoded = {name: schemas.encode(value, hints[name][0], f"{kind}.{name}") for name, value in given.items()}
-        super().__init__(kind, text, retryable=retryable, retry_after=retry_after, cost=cost, **encoded)
+        super().__init__(kind, text, retryable=retryable, retry_after=retry_after, cost=cost, usage=usage)
+        self.fields = encoded
         self.__dict__.update(given)
 
 

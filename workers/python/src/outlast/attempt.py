@@ -18,6 +18,7 @@ from .context import NoLongerWanted
 from .desk import Desk, Hand, bad_result
 from .forms import dump
 from .limits import RESULT_BYTES_MAX
+from .schemas import Mismatch, to_json
 
 log = logging.getLogger("outlast")
 
@@ -82,7 +83,7 @@ def end_of(hand: Hand, activity: Activity, call: Callable[[], Any]) -> dict[str,
         return _done(activity.result(value))
     except Exception as error:
         # Whatever a value raises when it is read: an attempt without an end would keep its place for ever.
-        return bad_result(str(error) or type(error).__name__)
+        return {**bad_result(str(error) or type(error).__name__), **_took(value)}
 
 
 def _broke_off(hand: Hand, activity: Activity, error: BaseException) -> dict[str, Any]:
@@ -100,21 +101,32 @@ def _broke_off(hand: Hand, activity: Activity, error: BaseException) -> dict[str
 def _done(done: Done) -> dict[str, Any]:
     size = len(dump(done.value))
     if size > RESULT_BYTES_MAX:
-        return bad_result(f"the result has {size} bytes; {RESULT_BYTES_MAX} are allowed")
-    end: dict[str, Any] = {"kind": "done", "value": done.value}
-    if done.cost is not None:
-        end["cost"] = format(done.cost, "f")
-    if done.usage is not None:
-        dump(done.usage)
-        end["usage"] = done.usage
-    return end
+        raise Mismatch(f"the result has {size} bytes; {RESULT_BYTES_MAX} are allowed")
+    return {"kind": "done", "value": done.value, **_spent(done.cost, done.usage)}
+
+
+def _spent(cost: Any, usage: Any) -> dict[str, Any]:
+    """Returns what an attempt took as a report carries it."""
+    spent: dict[str, Any] = {}
+    if cost is not None:
+        spent["cost"] = format(cost, "f")
+    if usage is not None:
+        spent["usage"] = to_json(usage, "usage")
+    dump(spent)
+    return spent
+
+
+def _took(value: Any) -> dict[str, Any]:
+    """Returns what an attempt took whose result is of no use; nothing if that is odd, too."""
+    try:
+        return _spent(value.cost, value.usage) if isinstance(value, Done) else {}
+    except Exception:
+        return {}
 
 
 def _failed(failure: Failure) -> dict[str, Any]:
     try:
-        end: dict[str, Any] = {"kind": "failed", "error": failure.to_json()}
-        if failure.cost is not None:
-            end["cost"] = format(failure.cost, "f")
+        end = {"kind": "failed", "error": failure.to_json(), **_spent(failure.cost, failure.usage)}
         dump(end)
     except Exception as odd:
         return bad_result(f"{failure.kind} cannot be written as JSON: {odd}")

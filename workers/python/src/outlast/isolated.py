@@ -156,7 +156,7 @@ class _Pipe:
 def _child(pipe: Connection, function: Any, task: dict[str, Any], secrets: list[str]) -> None:
     from . import activities
     from .desk import BAD_RESULT
-    from .schemas import Mismatch
+    from .schemas import Mismatch, to_json
 
     os.setpgid(0, 0)
     secret.declare(secrets)
@@ -173,7 +173,9 @@ def _child(pipe: Connection, function: Any, task: dict[str, Any], secrets: list[
         # Encoded here, where the types are: what goes through the pipe is plain.
         voice.send("done", made.result(value))
     except activities.Failure as failure:
-        options = {"retryable": failure.retryable, "retry_after": failure.retry_after, "cost": failure.cost}
+        # Plain, too, for the same reason.
+        usage = None if failure.usage is None else to_json(failure.usage, "usage")
+        options = {"retryable": failure.retryable, "retry_after": failure.retry_after, "cost": failure.cost, "usage": usage}
         voice.send("failed", failure.kind, failure.text, options, failure.to_json())
     except Mismatch as error:
         voice.send("failed", BAD_RESULT, str(error), {}, {})
