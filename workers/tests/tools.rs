@@ -280,6 +280,43 @@ async fn huge_and_binary_output_survives() {
     );
 }
 
+/// Case LIM-07: odd characters in texts, paths and commands come as they are, or the call is answered with what is wrong; a file whose
+/// name is no text is in nobody's way.
+#[tokio::test]
+async fn odd_characters_are_kept_or_answered() {
+    let bench = bench();
+    let odd: String =
+        (0..0x20).filter_map(char::from_u32).chain("\u{7f}\u{2028}\u{feff}a\rb".chars()).collect();
+    bench.text("write", json!({"path": "odd", "text": odd})).await;
+    assert_eq!(std::fs::read_to_string(bench.dir.path().join("odd")).unwrap(), odd);
+    assert_eq!(bench.text("read", json!({"path": "odd"})).await, odd);
+    for c in odd.chars() {
+        let name = format!("x{c}y");
+        let (text, ok) = bench.call("write", json!({"path": name, "text": "1"})).await;
+        let (said, ran) = bench.call("shell", json!({"command": format!("printf %s '{name}'")})).await;
+        if c == '\0' {
+            assert!(!ok && text.contains("is no path"), "{text}");
+            assert!(!ran && !said.is_empty(), "{said}");
+        } else {
+            assert!(
+                ok && bench.call("read", json!({"path": name})).await == ("1".to_owned(), true),
+                "{text}"
+            );
+            assert_eq!((said, ran), (name.clone(), true));
+            let listed = bench.run("list", json!({})).await.unwrap().value;
+            assert!(listed.as_array().unwrap().contains(&json!(name)), "{listed}");
+        }
+    }
+    let raw = std::os::unix::ffi::OsStrExt::from_bytes(b"caf\xe9.raw");
+    std::fs::write(bench.dir.path().join::<&std::ffi::OsStr>(raw), "needle").unwrap();
+    let shown = json!(["caf\u{FFFD}.raw"]);
+    assert_eq!(bench.run("find", json!({"pattern": "*.raw"})).await.unwrap().value, shown);
+    let found = bench.run("grep", json!({"pattern": "needle"})).await.unwrap().value;
+    assert_eq!(found, json!(["caf\u{FFFD}.raw:1: needle"]));
+    let (text, ok) = bench.call("read", json!({"path": "caf\u{FFFD}.raw"})).await;
+    assert!(!ok && text.contains("no such file"), "{text}");
+}
+
 #[tokio::test]
 async fn what_a_model_gets_wrong_is_answered_and_nothing_runs() {
     let bench = bench();

@@ -3,6 +3,7 @@
 //! Leaves transport to the tests of the server. Each file tests one concept; `world` is what they share.
 
 mod adoption;
+mod attempts;
 mod basics;
 mod blobs;
 mod deletions;
@@ -10,8 +11,10 @@ mod durability;
 mod forks;
 mod leases;
 mod load;
+mod long_histories;
 mod memory;
 mod migrating;
+mod odd_text;
 mod old_stores;
 mod on_disk;
 mod people;
