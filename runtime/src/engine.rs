@@ -132,7 +132,7 @@ impl Engine {
         let (post, letters) = Post::new();
         let ctx = Arc::new(Context {
             clock: Arc::clone(&options.clock),
-            dispatch: Dispatch::new(options.lease_ms, adoption),
+            dispatch: Dispatch::new(options.lease_ms, adoption, options.rates, opened_at),
             committer: committer.clone(),
             quarantine,
             post,
@@ -236,7 +236,7 @@ impl Engine {
     pub fn status(&self) -> Json {
         let ctx = &self.core.ctx;
         let failed = ctx.committer.failed().borrow().clone();
-        let mut status = ctx.dispatch.figures();
+        let mut status = ctx.dispatch.figures(ctx.clock.now());
         status["ready"] =
             json!(failed.is_none() && !self.core.shards.all().iter().any(mpsc::Sender::is_closed));
         status["recovering"] = json!(*self.core.recovering.borrow());

@@ -8,6 +8,7 @@ mod patience;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,6 +25,7 @@ use crate::limits::{ATTACH_MS_MAX, ATTACH_RETRY_MS};
 use crate::supervisor::{Kind, Setup, Supervisor};
 use hosting::Hosting;
 use outlast_protocol::profile::Profile;
+use outlast_protocol::rates::Rate;
 use patience::Patience;
 
 /// The socket's name in the data directory.
@@ -44,6 +46,8 @@ pub struct Options {
     pub memory_budget: Option<usize>,
     /// Whether a store whose newest event is far ahead of the clock is opened, if this process hosts: its time goes on from there.
     pub accept_clock: bool,
+    /// How fast queues give out their tasks, if this process hosts, by their names.
+    pub rates: BTreeMap<String, Rate>,
 }
 
 impl Options {
@@ -52,7 +56,15 @@ impl Options {
     pub fn new(directory: impl Into<PathBuf>) -> Options {
         let directory = directory.into();
         let (program, profile, access_log, memory_budget) = (None, None, None, None);
-        Options { directory, program, profile, access_log, memory_budget, accept_clock: false }
+        Options {
+            directory,
+            program,
+            profile,
+            access_log,
+            memory_budget,
+            accept_clock: false,
+            rates: BTreeMap::new(),
+        }
     }
 }
 

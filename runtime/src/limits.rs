@@ -139,6 +139,15 @@ pub const TOKEN_BYTES_MAX: usize = 2_048;
 /// Bytes of a worker's name and of its boot id: they stand in events and keys.
 pub const NAME_BYTES_MAX: usize = 200;
 
+/// Milliseconds for which the rates of queues are told: a minute.
+pub const RATE_WINDOW_MS: i64 = 60_000;
+
+/// Milliseconds for which one task holds its queue at most: a count of tokens that is worth more is a mistake of whoever counted.
+pub const RATE_DEBT_MS_MAX: i64 = 3_600_000;
+
+/// Bytes of a task's input that make a token, roughly; what its worker reports puts it right.
+pub const TOKEN_BYTES: u64 = 4;
+
 /// Milliseconds between two looks whether a process of the last epoch still lives, while it is waited for: with all of them dead,
 /// work goes on within a second.
 pub const PROCESS_LOOK_MS: u64 = 100;

@@ -1,6 +1,6 @@
 //! Runs whose model is slow, refuses, breaks off or talks nonsense, in each protocol, through the whole runtime.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use outlast_tests::model_server::speak::{TOKENS, heard, pieces};
 use outlast_tests::model_server::{Ending, KEY, ModelServer, Part, Protocol, Reply, Stop};
@@ -143,6 +143,49 @@ fn tokens_are_counted_for_the_run_and_survive_a_kill() {
     assert_eq!(world.get("/v1/runs/r")["tokens"], sum);
     let shown = world.run(&["show", "r"]).stdout;
     assert!(shown.contains(&format!("tokens {} in, {} out", 2 * read, 2 * written)), "{shown}");
+}
+
+/// What a provider allows is kept by all workers together, and a run that waits for it says so.
+#[test]
+fn the_rate_of_a_provider_is_kept_by_two_workers_as_by_one() {
+    let model = ModelServer::start(|_| Reply::Text("here I am".to_owned()));
+    let world = with_model(World::with_flows(), &model, Protocol::Chat);
+    world.write("outlast.toml", "[queues.model]\nrequests_per_minute = 40\n");
+    let before = Instant::now();
+    let _server = world.host(&["flows/asked.flow"]);
+    let begin = |id: &str| world.begin("Asked", id, &json!({"prompt": "Where are you?"}));
+    begin("r0");
+    let profile = world.get("/v1/runs/r0")["profile"].clone();
+    let _second = world.start(&["worker", "model", "--profile", profile.as_str().unwrap()]);
+    until("two workers", || {
+        let sessions = world.get("/v1/status")["engine"]["sessions"].clone();
+        let of_models = |session: &&Value| session["queues"].to_string().contains("\"model\"");
+        sessions.as_array().unwrap().iter().filter(of_models).count() == 2
+    });
+    // What was saved up since the host began goes at once.
+    let mut runs = vec!["r0".to_owned()];
+    loop {
+        let id = format!("r{}", runs.len());
+        begin(&id);
+        runs.push(id.clone());
+        let run = world.get(&format!("/v1/runs/{id}"));
+        if run["waiting_for"]["kind"] == "rate" {
+            assert_eq!((&run["status"], &run["waiting_for"]["queue"]), (&json!("waiting"), &json!("model")));
+            break;
+        }
+        assert!(runs.len() < 60, "no run waits: {run}");
+    }
+    let doctor = world.run(&["doctor"]).stdout;
+    assert!(doctor.contains("rate         queue model: 40 requests a minute"), "{doctor}");
+    for run in &runs {
+        assert_eq!(world.outcome(run)["value"], "here I am");
+    }
+    let times = model.seen().times.clone();
+    assert_eq!(times.len(), runs.len());
+    for (count, time) in (1..).zip(&times) {
+        let least = Duration::from_millis(1_500) * count;
+        assert!(*time - before >= least, "request {count} came after {:?}", *time - before);
+    }
 }
 
 /// Where a model has no answer for now, the one that is set as its fallback is asked, in the same attempt; what is wrong with a request

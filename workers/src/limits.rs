@@ -226,14 +226,6 @@ pub(crate) const CALL_ID_CHARS_MAX: usize = 36;
 pub(crate) const ANTHROPIC_MAX_TOKENS: u64 = 16_000;
 /// Characters of the idempotency key that a provider is sent: 128 bits in hexadecimal.
 pub(crate) const KEY_CHARS: usize = 32;
-/// The time for which rates are told.
-pub(crate) const PACE_WINDOW: Duration = Duration::from_secs(60);
-/// How long a request may wait for its turn in a worker: what takes longer is shown as a wait and frees its place.
-pub(crate) const PACE_WAIT_MAX: Duration = Duration::from_secs(10);
-/// The longest that one request makes the next ones wait: a count that is worth more is a mistake of the server's.
-pub(crate) const PACE_DEBT_MAX: Duration = Duration::from_secs(3_600);
-/// Bytes of a request that make a token, roughly; the provider's own count puts it right.
-pub(crate) const TOKEN_BYTES: u64 = 4;
 /// Bytes of a file of prices.
 pub(crate) const PRICES_BYTES_MAX: u64 = 1 << 20;
 /// Pieces in which the scripted model streams a delayed reply if the script says nothing.

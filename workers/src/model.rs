@@ -4,8 +4,7 @@
 //! system?)` gives a value that fits a JSON Schema. Two providers stand behind one trait: [`remote`], an endpoint that speaks [`chat`]
 //! completions, [`responses`] or [`anthropic`] messages, and [`scripted`], which needs no key and answers by rules. An answer takes this
 //! way: [`conversation`] mends what is sent, a protocol writes it, [`wire`] sends it and reads the stream, the protocol's assembly
-//! puts it together, [`heard`] judges it, [`pricing`] counts it; [`pace`] keeps the rate that is set;
-//! where it fails for now, [`fallback`] asks another one. Leaves retrying and budgets to the flow. Invariant: a conversation
+//! puts it together, [`heard`] judges it, [`pricing`] counts it; where it fails for now, [`fallback`] asks another one. Leaves retrying and budgets to the flow. Invariant: a conversation
 //! that is sent is whole (every call has its answer), an answer that is given is whole too, and what was cut or broken is never run.
 
 mod activity;
@@ -15,7 +14,6 @@ mod conversation;
 mod error;
 mod fallback;
 mod heard;
-mod pace;
 mod pricing;
 mod remote;
 mod responses;

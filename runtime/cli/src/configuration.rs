@@ -4,10 +4,12 @@
 //! before the user's. Leaves what rules mean to the kernel. Invariant: a file that cannot be read whole is an error with its line, never half
 //! obeyed.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use outlast_protocol::profile::Environment;
+use outlast_protocol::rates::Rate;
 use outlast_protocol::requests::Permissions;
 use outlast_protocol::sandbox::{self, Sandbox};
 use serde::Deserialize;
@@ -32,6 +34,7 @@ pub(crate) struct Configuration {
     permissions: Rules,
     environment: Environment,
     sandbox: Sandbox,
+    queues: BTreeMap<String, Rate>,
 }
 
 /// `[model]`: what the variables `OUTLAST_MODEL_…` say, which win over it one by one.
@@ -136,6 +139,10 @@ impl Configuration {
         near.write = near.write.take().or(far.write);
         near.hidden = near.hidden.take().or(far.hidden);
         near.memory = near.memory.take().or(far.memory);
+        for (name, far) in farther.queues {
+            let near = self.queues.entry(name).or_default();
+            *near = near.or(far);
+        }
     }
 
     /// Returns what tools know of the workers' variables.
@@ -155,6 +162,11 @@ impl Configuration {
     /// Returns what commands are held to.
     pub(crate) fn sandbox(&self) -> Sandbox {
         self.sandbox.clone()
+    }
+
+    /// Returns how fast queues give out their tasks.
+    pub(crate) fn rates(&self) -> BTreeMap<String, Rate> {
+        self.queues.clone()
     }
 
     /// Returns the model that is set.
@@ -253,6 +265,14 @@ mod tests {
     }
 
     #[test]
+    fn of_a_queues_rates_the_nearer_word_holds_one_by_one() {
+        let mut near = read("[queues.model]\nrequests_per_minute = 60\n[queues.mine]\ntokens_per_minute = 9");
+        near.add(read("[queues.model]\nrequests_per_minute = 5\ntokens_per_minute = 7"));
+        let model = json!({"requests_per_minute": 60, "tokens_per_minute": 7});
+        assert_eq!(json!(near.rates()), json!({"model": model, "mine": {"tokens_per_minute": 9}}));
+    }
+
+    #[test]
     fn names_of_both_files_hold_each_once() {
         let mut near = read("[environment]\nvariables = ['CI', 'B']\nsecrets = ['TOKEN']");
         near.add(read("[environment]\nvariables = ['CI', 'A']"));
@@ -276,6 +296,11 @@ mod tests {
             ("[sandbox]\nmemory = 'much'", "[sandbox]: memory is \\\"much\\\", not an amount"),
             ("[sandbox]\nwrite = ['tmp']", "[sandbox]: \\\"tmp\\\" is no path that begins with / or ~/"),
             ("[environment]\nsecret = ['A']", "outlast.toml:2: unknown field `secret`"),
+            ("[queues.model]\nrequests_per_minute = 0", "outlast.toml:2: invalid value: integer `0`"),
+            (
+                "[queues.model]\nrequests_per_second = 1",
+                "outlast.toml:2: unknown field `requests_per_second`",
+            ),
             ("[permission]", "outlast.toml:1: unknown field `permission`"),
             ("[permissions]\nallow = ['shell(git']", "its bracket is not closed"),
             ("x = ", "outlast.toml:1: "),

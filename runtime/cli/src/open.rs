@@ -1,12 +1,16 @@
 //! Opening the data directory for a command.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outlast_protocol::profile::Profile;
+use outlast_protocol::rates::Rate;
 use outlast_runtime::host::{Options, Session};
 use outlast_runtime::limits::MEMORY_BUDGET_MIB_MIN;
 
+use crate::configuration::Configuration;
 use crate::environment::data_directory;
 use crate::failure::{Exit, Failure};
 
@@ -42,8 +46,34 @@ pub(crate) fn options(
         }
     };
     let memory_budget = memory_budget(std::env::var(MEMORY).ok().as_deref())?;
+    // Without a working directory there is only the user's file.
+    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    let rates = rates(Configuration::read(&here)?.rates(), &|name| std::env::var(name).ok())?;
     let accept_clock = std::env::var_os(ACCEPT_CLOCK).is_some_and(|value| value == "1");
-    Ok(Options { program, profile, memory_budget, accept_clock, ..Options::new(data_directory(data)?) })
+    let usual = Options::new(data_directory(data)?);
+    Ok(Options { program, profile, memory_budget, accept_clock, rates, ..usual })
+}
+
+/// The queue from which the stock model worker takes its tasks.
+const MODEL_QUEUE: &str = "model";
+const REQUESTS: &str = "OUTLAST_MODEL_REQUESTS_PER_MINUTE";
+const TOKENS: &str = "OUTLAST_MODEL_TOKENS_PER_MINUTE";
+
+/// Returns how fast queues give out their tasks: for models, variables win over what files say.
+fn rates(
+    mut rates: BTreeMap<String, Rate>,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<BTreeMap<String, Rate>, Failure> {
+    let count = |name: &str| -> Result<Option<NonZeroU64>, Failure> {
+        let count = outlast_workers::model::count(name, variable).map_err(Failure::usage)?;
+        Ok(count.and_then(NonZeroU64::new))
+    };
+    let set = Rate { requests_per_minute: count(REQUESTS)?, tokens_per_minute: count(TOKENS)? };
+    if set != Rate::default() {
+        let model = rates.entry(MODEL_QUEUE.to_owned()).or_default();
+        *model = set.or(*model);
+    }
+    Ok(rates)
 }
 
 /// The variable that says, with `1`, that a store is right about the time, and not the clock that is far behind it.
@@ -77,6 +107,24 @@ pub(crate) async fn close(session: Arc<Session>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_win_over_what_files_say_of_models() {
+        let of = |requests, tokens| Rate {
+            requests_per_minute: NonZeroU64::new(requests),
+            tokens_per_minute: NonZeroU64::new(tokens),
+        };
+        let with = |set: &[(&str, &str)]| {
+            let find = |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, text)| (*text).to_owned());
+            rates(BTreeMap::from([("model".to_owned(), of(60, 1_000)), ("q".to_owned(), of(1, 0))]), &find)
+        };
+        assert_eq!(with(&[]).unwrap()["model"], of(60, 1_000));
+        let found = with(&[(REQUESTS, "7")]).unwrap();
+        assert_eq!((found["model"], found["q"]), (of(7, 1_000), of(1, 0)));
+        for wrong in ["0", "ten", "-1"] {
+            assert!(with(&[(TOKENS, wrong)]).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn memory_is_a_number_of_mebibytes_that_is_enough() {

@@ -48,6 +48,11 @@ pub(crate) fn waiting_for(run: &str, waiting: &WaitingFor) -> String {
         WaitingFor::Activity { queue, activity } => {
             format!("no worker of queue {queue} offers {activity}: start one that does")
         }
+        WaitingFor::Rate { queue, activity, until } => {
+            format!(
+                "waits to do {activity}: the rate of queue {queue} is used up, its next task goes out at {until}"
+            )
+        }
         WaitingFor::Retry { until, activity, error } => {
             format!("tries {activity} again at {until}, after: {}", tame(error))
         }

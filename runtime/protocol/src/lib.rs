@@ -8,6 +8,7 @@ pub mod audit;
 pub mod error;
 pub mod json;
 pub mod profile;
+pub mod rates;
 pub mod requests;
 pub mod run;
 pub mod sandbox;

@@ -104,12 +104,6 @@ pub struct Endpoint {
     /// What it costs; if left out, the table of prices says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
-    /// How many requests a minute the worker makes; if left out, what its environment says, else as many as there are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests_per_minute: Option<u64>,
-    /// How many tokens a minute it reads and writes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens_per_minute: Option<u64>,
     /// The model that is asked where this one has no answer for now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Box<Model>>,

@@ -84,6 +84,15 @@ pub enum WaitingFor {
         /// The activity.
         activity: String,
     },
+    /// Its queue gives out no task now: a rate is set for it, and used up.
+    Rate {
+        /// The queue.
+        queue: String,
+        /// The activity.
+        activity: String,
+        /// When the queue gives out its next task, which is that of whoever waits longest. RFC 3339.
+        until: String,
+    },
     /// The next attempt of an activity.
     Retry {
         /// RFC 3339.

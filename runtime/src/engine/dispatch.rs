@@ -1,10 +1,12 @@
-//! Who gets which task: ready work, worker sessions, tasks in hand, and what workers of the last epoch may still hold.
+//! Who gets which task, and when: ready work, the rates of queues, worker sessions, tasks in hand, and what workers of the last epoch may
+//! still hold.
 //!
 //! Leaves deciding to the shards: work is *reserved* here, and in hand only when its shard said so. Invariant: one lock, never held
 //! across an await; a piece of work is ready, kept for adoption, coming or in hand, never two of them.
 
 mod hand;
 mod lanes;
+mod rates;
 mod standing;
 mod workers;
 
@@ -13,6 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_kernel::event::LostWhy;
 use outlast_kernel::ids::{Attempt, Millis, OpId, RunId};
+use outlast_protocol::rates::Rate;
 use outlast_store::breakage::{Breakage, breaks};
 use tokio::sync::{Notify, watch};
 
@@ -23,7 +26,8 @@ use crate::limits;
 pub(crate) use hand::{InHand, StopWhy};
 use hand::{Stop, Verdict};
 pub(crate) use lanes::Lane;
-use lanes::Lanes;
+use lanes::{Lanes, Taken};
+use rates::Rates;
 pub(crate) use standing::Standing;
 pub(crate) use workers::Call;
 
@@ -50,12 +54,21 @@ pub(crate) struct Dispatch {
 
 struct Inner {
     lanes: Lanes,
+    rates: Rates,
     sessions: BTreeMap<String, Session>,
-    coming: BTreeMap<WorkId, (String, Lane)>,
+    coming: BTreeMap<WorkId, Coming>,
     hand: BTreeMap<WorkId, InHand>,
     adoption: Adoption,
     /// When [`Dispatch::tick`] is awaited; none: not before something changes.
     armed: Option<Millis>,
+}
+
+/// Work that is reserved for a session.
+struct Coming {
+    session: String,
+    taken: Taken,
+    /// The tokens that its queue counts for it.
+    tokens: u64,
 }
 
 /// What time brought about.
@@ -70,10 +83,16 @@ pub(crate) struct Due {
 }
 
 impl Dispatch {
-    /// Begins with what may be in hand from the last epoch.
-    pub(crate) fn new(lease_ms: u64, adoption: Adoption) -> Dispatch {
+    /// Begins with what may be in hand from the last epoch, and the rates of queues as if they had been used up by it.
+    pub(crate) fn new(
+        lease_ms: u64,
+        adoption: Adoption,
+        rates: BTreeMap<String, Rate>,
+        now: Millis,
+    ) -> Dispatch {
         let inner = Inner {
             lanes: Lanes::default(),
+            rates: Rates::new(rates, now),
             sessions: BTreeMap::new(),
             coming: BTreeMap::new(),
             hand: BTreeMap::new(),
@@ -140,24 +159,26 @@ impl Dispatch {
     /// Puts work that came to nobody back into its lane, or drops it if it is not wanted any more.
     pub(crate) fn uncome(&self, work: &WorkId, again: bool) {
         let mut inner = self.lock();
-        let Some((session, lane)) = inner.coming.remove(work) else { return };
+        let Some(Coming { session, taken, tokens }) = inner.coming.remove(work) else { return };
         if let Some(session) = inner.sessions.get_mut(&session) {
             session.coming -= 1;
         }
+        inner.rates.give_back(&taken.lane.queue, tokens);
         if again {
-            inner.add(work.clone(), lane);
+            inner.lanes.put_back(taken);
         }
         inner.wake_with_room();
         self.note_wanted(&inner);
     }
 
     /// Turns work that was coming into a task in hand; none if the session is gone meanwhile.
-    pub(crate) fn hand(&self, work: &WorkId, task: InHand) -> Option<()> {
+    pub(crate) fn hand(&self, work: &WorkId, mut task: InHand) -> Option<()> {
         let mut inner = self.lock();
-        if let Some((session, _)) = inner.coming.remove(work)
-            && let Some(session) = inner.sessions.get_mut(&session)
-        {
-            session.coming -= 1;
+        if let Some(coming) = inner.coming.remove(work) {
+            task.tokens = coming.tokens;
+            if let Some(session) = inner.sessions.get_mut(&coming.session) {
+                session.coming -= 1;
+            }
         }
         inner.sessions.get_mut(&task.session)?.hand.insert(work.clone());
         inner.adoption.forget(work);
@@ -224,7 +245,7 @@ impl Dispatch {
             now.plus(limits::PROCESS_LOOK_MS).min(inner.adoption.until)
         });
         let looks = inner.sessions.values().filter_map(|session| session.look_at(now));
-        let next = leases.chain(tasks).chain(adoption).chain(looks).min();
+        let next = leases.chain(tasks).chain(adoption).chain(looks).chain(inner.next_open(now)).min();
         inner.armed = next;
         next
     }
@@ -276,6 +297,13 @@ impl Inner {
                 session.work.notify_waiters();
             }
         }
+    }
+
+    /// Returns when the first queue that a rate holds gives out work which somebody has room for.
+    fn next_open(&self, now: Millis) -> Option<Millis> {
+        let with_room = || self.sessions.values().filter(|session| session.room() > 0);
+        let wanted = self.lanes.waiting().filter(|lane| with_room().any(|it| it.record.serves(lane)));
+        wanted.filter_map(|lane| self.rates.held_until(&lane.queue, now)).min()
     }
 
     fn stop(&mut self, work: &WorkId, why: StopWhy, now: Millis) -> bool {

@@ -1,8 +1,11 @@
 //! How an engine is opened.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use outlast_protocol::rates::Rate;
 
 use super::clock::{Clock, SystemClock};
 use crate::limits;
@@ -28,6 +31,8 @@ pub struct Options {
     pub live_runs_max: usize,
     /// About how many bytes the states of runs in memory may have; beyond it idle ones are dropped, too.
     pub memory_budget: usize,
+    /// How fast queues give out their tasks, by their names; others as fast as workers take them.
+    pub rates: BTreeMap<String, Rate>,
 }
 
 impl Default for Options {
@@ -42,6 +47,7 @@ impl Default for Options {
             desk: None,
             live_runs_max: limits::LIVE_RUNS_MAX,
             memory_budget: limits::MEMORY_BUDGET_BYTES,
+            rates: BTreeMap::new(),
         }
     }
 }

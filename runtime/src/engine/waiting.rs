@@ -85,7 +85,7 @@ pub(crate) fn waiting_for<'a>(
     if moves {
         return (None, Motion::Moves);
     }
-    let by_itself = children || matches!(best, Some((Rank::Worker | Rank::Retry(_), _)));
+    let by_itself = children || matches!(best, Some((Rank::Worker | Rank::Rate(_) | Rank::Retry(_), _)));
     let motion = if people && !by_itself { Motion::People } else { Motion::Waits };
     (best.map(|(_, reason)| reason), motion)
 }
@@ -93,6 +93,7 @@ pub(crate) fn waiting_for<'a>(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Worker,
+    Rate(Millis),
     Retry(Millis),
     Ended,
     Question,
@@ -129,7 +130,7 @@ fn of_activity(
             let reason = WaitingFor::Retry { until, activity: name(), error: error.unwrap_or_default() };
             Activity::Waits(Rank::Retry(*at), reason)
         }
-        Phase::Ready | Phase::RetryAt(_) => of_ready(work, activity, profile, dispatch),
+        Phase::Ready | Phase::RetryAt(_) => of_ready(work, activity, profile, now, dispatch),
         // Begun means in hand, or its worker is waited for after a restart: both end by themselves.
         Phase::Begun { .. } => Activity::Moves,
         Phase::Verifying(_) => Activity::Elsewhere,
@@ -141,14 +142,23 @@ fn of_activity(
     }
 }
 
-fn of_ready(work: &WorkId, activity: &ActivityOp, profile: &str, dispatch: Option<&Dispatch>) -> Activity {
+fn of_ready(
+    work: &WorkId,
+    activity: &ActivityOp,
+    profile: &str,
+    now: Millis,
+    dispatch: Option<&Dispatch>,
+) -> Activity {
     let lane = lane_of(activity, profile);
-    let standing = dispatch.map_or(Standing::NoWorker, |dispatch| dispatch.standing(work, &lane));
+    let standing = dispatch.map_or(Standing::NoWorker, |dispatch| dispatch.standing(work, &lane, now));
     let Lane { queue, activity, .. } = lane;
     match standing {
         Standing::InHand(_) | Standing::Coming | Standing::Kept => Activity::Moves,
         Standing::Busy | Standing::NoWorker => {
             Activity::Waits(Rank::Worker, WaitingFor::Worker { queue, activity })
+        }
+        Standing::Held(at) => {
+            Activity::Waits(Rank::Rate(at), WaitingFor::Rate { queue, activity, until: time_text(at) })
         }
         Standing::NotOffered => Activity::Waits(Rank::Worker, WaitingFor::Activity { queue, activity }),
         Standing::OtherProfiles => {

@@ -20,7 +20,7 @@ use outlast_store::breakage::{Breakage, breaks};
 use tokio::sync::oneshot;
 
 use super::core::Core;
-use super::dispatch::{Call, Lane, WorkId};
+use super::dispatch::{Call, WorkId};
 use super::message::{self, Listed, Message, Taker};
 use super::session::Record;
 use super::token::Claim;
@@ -127,6 +127,7 @@ impl Engine {
             let (reply, answer) = oneshot::channel();
             let run = claim.run.clone();
             let report = self.why_it_stopped(&claim, report(result.kind));
+            self.count_tokens(&claim, &report);
             let reported = message::Reported { claim, report, digest };
             self.core.shards.send(&run, Message::Report(Box::new(reported), reply)).await?;
             answers.push((result.token, Some(answer)));
@@ -151,6 +152,19 @@ impl Engine {
                 Report::Stopped(Stopped::Timeout)
             }
             Report::Done { .. } | Report::Failed { .. } | Report::Handle(_) | Report::Stopped(_) => report,
+        }
+    }
+
+    /// Puts right what the rate of a queue counts for an attempt. One that tells nothing took what was thought.
+    fn count_tokens(&self, claim: &Claim, report: &Report) {
+        let Tokens { input, output } = match report {
+            Report::Done { tokens, .. } | Report::Failed { tokens, .. } => *tokens,
+            Report::Handle(_) | Report::Stopped(_) => return,
+        };
+        let work = WorkId { run: claim.run.clone(), op: claim.op };
+        match input.saturating_add(output) {
+            0 => {}
+            tokens => self.core.ctx.dispatch.spent(&work, claim.attempt, tokens),
         }
     }
 
@@ -252,10 +266,10 @@ async fn judge_held(core: &Core, holding: Vec<String>, taker: &Taker) -> Result<
 }
 
 /// Asks the shards for the tasks of reserved work.
-async fn hand_out(core: &Core, taker: &Taker, taken: Vec<(WorkId, Lane)>) -> Vec<Task> {
+async fn hand_out(core: &Core, taker: &Taker, taken: Vec<WorkId>) -> Vec<Task> {
     let mut handed = Handed { core, reserved: taken, tasks: Vec::new() };
     let mut answers = Vec::new();
-    while let Some((work, _)) = handed.reserved.first().cloned() {
+    while let Some(work) = handed.reserved.first().cloned() {
         let (reply, answer) = oneshot::channel();
         let message = Message::HandOut(work.clone(), taker.clone(), reply);
         if core.shards.send(&work.run, message).await.is_err() {
@@ -276,7 +290,7 @@ async fn hand_out(core: &Core, taker: &Taker, taken: Vec<(WorkId, Lane)>) -> Vec
 struct Handed<'a> {
     core: &'a Core,
     /// Reserved, its shard was not asked yet.
-    reserved: Vec<(WorkId, Lane)>,
+    reserved: Vec<WorkId>,
     /// In hand.
     tasks: Vec<(WorkId, Task)>,
 }
@@ -284,7 +298,7 @@ struct Handed<'a> {
 impl Drop for Handed<'_> {
     fn drop(&mut self) {
         let dispatch = &self.core.ctx.dispatch;
-        for (work, _) in self.reserved.drain(..) {
+        for work in self.reserved.drain(..) {
             dispatch.uncome(&work, true);
         }
         for (work, task) in self.tasks.drain(..) {

@@ -82,7 +82,8 @@ fn options_of(options: &Options) -> engine::Options {
     let desk = Some(options.directory.join("scratch").join("desk"));
     let usual = engine::Options::default();
     let memory_budget = options.memory_budget.unwrap_or(usual.memory_budget);
-    engine::Options { desk, memory_budget, accept_clock: options.accept_clock, ..usual }
+    let rates = options.rates.clone();
+    engine::Options { desk, memory_budget, accept_clock: options.accept_clock, rates, ..usual }
 }
 
 async fn open_store(directory: &Path) -> Result<(FjallStore, Opened), OpenError> {

@@ -21,6 +21,7 @@ mod people;
 #[cfg(feature = "breakages")]
 mod promises;
 mod quarantined;
+mod rates;
 mod released;
 mod sagas;
 mod schedules;

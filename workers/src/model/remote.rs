@@ -5,7 +5,8 @@
 //! byte for byte, the provider's own stop reason, what is wrong with arguments that are no object, errors inside a stream told
 //! apart, and limits on all of it. Leaves the wire to [`super::wire`], the conversation's rules to [`super::conversation`].
 //! Invariant: nothing is retried here; what a provider was asked is decided by the conversation and the settings (the protocol's
-//! [`Endpoint`]) alone. Prices and rates that the settings leave out are those of the worker's own environment.
+//! [`Endpoint`]) alone. Prices that the settings leave out are those of the worker's own environment; how fast it is asked is the
+//! runtime's matter, which knows all workers.
 
 use outlast_protocol::profile::Endpoint;
 use reqwest::RequestBuilder;
@@ -13,12 +14,11 @@ use reqwest::RequestBuilder;
 use super::conversation::{Reader, Turn, turns};
 use super::error::{Kind, ModelError};
 use super::heard::{Answer, Assemble};
-use super::pace::Paces;
 use super::pricing::{PRICES_VARIABLE, Rates, rates};
 use super::wire::Wire;
 use super::{Completion, Provider, Request, Variables, anthropic, chat, responses};
 use crate::Json;
-use crate::limits::{KEY_CHARS, TOKEN_BYTES};
+use crate::limits::KEY_CHARS;
 use crate::sdk::TaskContext;
 
 /// A language of providers.
@@ -37,13 +37,7 @@ pub(crate) struct Remote {
     /// Names protocol and model: what this model thought goes back to no other.
     author: String,
     rates: Option<Rates>,
-    paces: Paces,
 }
-
-/// How many requests a minute are made.
-const REQUESTS_VARIABLE: &str = "OUTLAST_MODEL_REQUESTS_PER_MINUTE";
-/// How many tokens a minute are read and written.
-const TOKENS_VARIABLE: &str = "OUTLAST_MODEL_TOKENS_PER_MINUTE";
 
 /// Reads a variable of the environment that holds a count; none if it is not set.
 ///
@@ -56,17 +50,13 @@ pub fn count(name: &str, variable: Variables<'_>) -> Result<Option<u64>, String>
 }
 
 impl Remote {
-    /// What `settings` leave out of prices and rates, and the key, come from the environment.
+    /// What `settings` leave out of prices, and the key, come from the environment.
     pub(crate) fn new(
         protocol: Protocol,
         settings: &Endpoint,
         variable: Variables<'_>,
     ) -> Result<Remote, String> {
         let table = variable(PRICES_VARIABLE).filter(|path| !path.is_empty());
-        let rate =
-            |set: Option<u64>, name: &str| set.map_or_else(|| count(name, variable), |rate| Ok(Some(rate)));
-        let requests = rate(settings.requests_per_minute, REQUESTS_VARIABLE)?;
-        let tokens = rate(settings.tokens_per_minute, TOKENS_VARIABLE)?;
         let rates = rates(&settings.name, settings.prices.as_ref(), table.as_deref())?;
         if rates.is_none() {
             tracing::info!(
@@ -87,7 +77,6 @@ impl Remote {
             settings: settings.clone(),
             author: format!("{}/{}", protocol.name(), settings.name),
             rates,
-            paces: Paces::new(requests, tokens),
         })
     }
 
@@ -124,16 +113,11 @@ impl Remote {
                 error
             }
         };
-        let estimated = body.to_string().len() as u64 / TOKEN_BYTES;
-        self.paces.admit(estimated).await?;
         let response =
             self.wire.send(&body, |r, key| self.protocol.sign(r, key, task)).await.map_err(sized)?;
         let mut assembly = self.protocol.assembly(&self.author);
         let read = self.wire.read(response, assembly.as_mut(), task).await;
         let heard = assembly.heard();
-        if let (Some(input), Some(output)) = (heard.usage.input, heard.usage.output) {
-            self.paces.correct(estimated, input.saturating_add(output));
-        }
         // What was heard is paid for, also if it broke off or makes no answer.
         let cost = self.rates.and_then(|rates| rates.cost(&heard.usage));
         let usage = heard.usage.shown();

@@ -94,6 +94,7 @@ fn advise(run: RunView, option: &str) -> Advice {
         Some(
             WaitingFor::Worker { .. }
             | WaitingFor::Activity { .. }
+            | WaitingFor::Rate { .. }
             | WaitingFor::Retry { .. }
             | WaitingFor::Timer { .. }
             | WaitingFor::Child { .. }
@@ -153,6 +154,7 @@ fn store(report: &Value, status: &Value, hosted_here: bool) -> String {
     if stats["nearly_full"] == json!(true) {
         lines.push("disk         nearly full: new runs are refused; make room".to_owned());
     }
+    lines.extend(status["engine"]["rates"].as_array().into_iter().flatten().map(rate));
     for run in status["engine"]["quarantined"].as_array().into_iter().flatten() {
         lines.push(format!("  ! run {} is quarantined: it ended the process again and again", text(run)));
     }
@@ -160,6 +162,20 @@ fn store(report: &Value, status: &Value, hosted_here: bool) -> String {
         lines.push(format!("  ! {}", text(finding)));
     }
     lines.join("\n")
+}
+
+fn rate(rate: &Value) -> String {
+    let most = |name: &str, of: &str| rate[name].as_u64().map(|most| format!("{most} {of}"));
+    let most = [most("requests_per_minute", "requests"), most("tokens_per_minute", "tokens")];
+    let most: Vec<String> = most.into_iter().flatten().collect();
+    let next =
+        rate["held_until"].as_str().map(|at| format!(", the next goes out at {at}")).unwrap_or_default();
+    format!(
+        "rate         queue {}: {} a minute; {} tasks wait{next}",
+        text(&rate["queue"]),
+        most.join(" and "),
+        rate["waiting"]
+    )
 }
 
 fn text(value: &Value) -> String {

@@ -307,8 +307,6 @@ mod tests {
             vec![(URL, "ftp://l")],
             vec![(URL, "l")],
             vec![(URL, "http://l"), ("OUTLAST_MODEL_PRICES", "/no/such/file")],
-            vec![(URL, "http://l"), ("OUTLAST_MODEL_TOKENS_PER_MINUTE", "0")],
-            vec![(URL, "http://l"), ("OUTLAST_MODEL_REQUESTS_PER_MINUTE", "ten")],
         ] {
             assert!(of(&set).is_err(), "{set:?}");
         }

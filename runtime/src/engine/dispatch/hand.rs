@@ -19,6 +19,8 @@ pub(crate) struct InHand {
     pub(crate) token: String,
     /// Where it came from, if it must be put back.
     pub(crate) lane: Lane,
+    /// The tokens that its queue counts for it: what was thought, then what its worker says.
+    pub(crate) tokens: u64,
     /// When its worker last named it.
     pub(crate) named_at: Millis,
     /// When the attempt's time is over.
@@ -111,6 +113,7 @@ mod tests {
             attempt: Attempt(1),
             token: "t".into(),
             lane,
+            tokens: 0,
             named_at: Millis(0),
             attempt_until: Some(Millis(500)),
             silent_ms: Some(200),

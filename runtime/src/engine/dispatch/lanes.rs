@@ -1,9 +1,9 @@
 //! Ready work in fair order.
 //!
-//! Leaves who may take it to its parent. Invariant: a piece of work stands in one lane at most; within a lane runs take turns, and a
-//! run's operations keep their order.
+//! Leaves who may take it, and how fast, to its parent. Invariant: a piece of work stands in one lane at most; lanes take turns, within a
+//! lane runs do, and a run's operations keep their order. Whoever is put back has its old turn.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use outlast_kernel::ids::{OpId, RunId};
 
@@ -22,92 +22,134 @@ pub(crate) struct Lane {
     pub(crate) promise: u8,
 }
 
+/// A place in a line: those that came before have lower ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Turn(u64);
+
+/// Work that was taken out.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) work: WorkId,
+    pub(crate) lane: Lane,
+    /// Where it stood.
+    pub(crate) turn: Turn,
+}
+
 /// All lanes that have work.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     lanes: BTreeMap<Lane, Turns>,
     places: HashMap<WorkId, Lane>,
-    /// Where the next search begins, so that no lane is always last.
-    turn: usize,
+    /// Turns that were given out.
+    turns: u64,
 }
 
 /// The work of one lane: runs in turn, operations in order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Turns {
-    order: VecDeque<RunId>,
-    runs: HashMap<RunId, BTreeSet<OpId>>,
+    /// The lane's own turn among lanes.
+    turn: Turn,
+    order: BTreeMap<Turn, RunId>,
+    runs: HashMap<RunId, (Turn, BTreeSet<OpId>)>,
 }
 
 impl Lanes {
-    /// Adds work; nothing if it stands here.
+    /// Adds work behind all others; nothing if it stands here.
     pub(crate) fn add(&mut self, work: WorkId, lane: Lane) {
+        let turn = self.next_turn();
+        self.put(work, lane, turn);
+    }
+
+    /// Puts work back that was taken out in vain, where it stood; nothing if it stands here.
+    pub(crate) fn put_back(&mut self, Taken { work, lane, turn }: Taken) {
+        self.put(work, lane, turn);
+    }
+
+    fn put(&mut self, work: WorkId, lane: Lane, turn: Turn) {
         if self.places.contains_key(&work) {
             return;
         }
-        let turns = self.lanes.entry(lane.clone()).or_default();
-        let ops = turns.runs.entry(work.run.clone()).or_default();
-        if ops.is_empty() {
-            turns.order.push_back(work.run.clone());
+        let new = Turns { turn, order: BTreeMap::new(), runs: HashMap::new() };
+        let of = self.lanes.entry(lane.clone()).or_insert(new);
+        of.turn = of.turn.min(turn);
+        let Turns { order, runs, .. } = of;
+        let (stands, ops) = runs.entry(work.run.clone()).or_insert((turn, BTreeSet::new()));
+        if turn <= *stands {
+            order.remove(stands);
+            *stands = turn;
+            order.insert(turn, work.run.clone());
         }
         ops.insert(work.op);
         self.places.insert(work, lane);
     }
 
+    fn next_turn(&mut self) -> Turn {
+        self.turns += 1;
+        Turn(self.turns)
+    }
+
     /// Removes work; tells whether it stood here.
     pub(crate) fn remove(&mut self, work: &WorkId) -> bool {
         let Some(lane) = self.places.remove(work) else { return false };
-        let Some(turns) = self.lanes.get_mut(&lane) else { return false };
-        let empty = turns.runs.get_mut(&work.run).is_some_and(|ops| {
+        let Some(Turns { order, runs, .. }) = self.lanes.get_mut(&lane) else { return false };
+        if let Some((turn, ops)) = runs.get_mut(&work.run) {
             ops.remove(&work.op);
-            ops.is_empty()
-        });
-        if empty {
-            turns.runs.remove(&work.run);
-            turns.order.retain(|run| *run != work.run);
+            if ops.is_empty() {
+                order.remove(turn);
+                runs.remove(&work.run);
+            }
         }
-        if turns.order.is_empty() {
+        if order.is_empty() {
             self.lanes.remove(&lane);
         }
         true
     }
 
-    /// Takes out at most `max` pieces of work from lanes that `serves` accepts, one a lane and run in turn.
-    pub(crate) fn take(&mut self, max: usize, serves: impl Fn(&Lane) -> bool) -> Vec<(WorkId, Lane)> {
-        let mut open: Vec<Lane> = self.lanes.keys().filter(|lane| serves(lane)).cloned().collect();
+    /// Takes out at most `max` pieces of work from lanes that `serves` accepts, one a lane and run in turn. `may` is asked before each
+    /// piece; a lane that may not now gives no more.
+    pub(crate) fn take(
+        &mut self,
+        max: usize,
+        serves: impl Fn(&Lane) -> bool,
+        mut may: impl FnMut(&Lane) -> bool,
+    ) -> Vec<Taken> {
+        let served = self.lanes.iter().filter(|(lane, _)| serves(lane));
+        let mut open: BTreeMap<Turn, Lane> = served.map(|(lane, of)| (of.turn, lane.clone())).collect();
         let mut taken = Vec::new();
-        if !open.is_empty() {
-            self.turn = self.turn.wrapping_add(1);
-            let first = self.turn % open.len();
-            open.rotate_left(first);
-        }
-        while taken.len() < max && !open.is_empty() {
-            open.retain(|lane| {
-                if taken.len() < max
-                    && let Some(work) = self.next_of(lane)
-                {
-                    self.places.remove(&work);
-                    taken.push((work, lane.clone()));
+        while taken.len() < max
+            && let Some((_, lane)) = open.pop_first()
+        {
+            if may(&lane)
+                && let Some(next) = self.next_of(&lane)
+            {
+                taken.push(next);
+                if let Some(of) = self.lanes.get(&lane) {
+                    open.insert(of.turn, lane);
                 }
-                self.lanes.contains_key(lane)
-            });
+            }
         }
         taken
     }
 
-    fn next_of(&mut self, lane: &Lane) -> Option<WorkId> {
-        let turns = self.lanes.get_mut(lane)?;
-        let run = turns.order.pop_front()?;
-        let ops = turns.runs.get_mut(&run)?;
+    fn next_of(&mut self, lane: &Lane) -> Option<Taken> {
+        let later = self.next_turn();
+        let of = self.lanes.get_mut(lane)?;
+        let (turn, run) = of.order.pop_first()?;
+        let (stands, ops) = of.runs.get_mut(&run)?;
         let op = ops.pop_first()?;
+        of.turn = later;
         if ops.is_empty() {
-            turns.runs.remove(&run);
+            of.runs.remove(&run);
         } else {
-            turns.order.push_back(run.clone());
+            *stands = later;
+            of.order.insert(later, run.clone());
         }
-        if turns.order.is_empty() {
+        if of.order.is_empty() {
             self.lanes.remove(lane);
         }
-        Some(WorkId { run, op })
+        let work = WorkId { run, op };
+        self.places.remove(&work);
+        Some(Taken { work, lane: lane.clone(), turn })
     }
 
     /// Returns the lanes that have work.
@@ -118,6 +160,12 @@ impl Lanes {
     /// Returns how many pieces of work there are.
     pub(crate) fn len(&self) -> usize {
         self.places.len()
+    }
+
+    /// Returns how many pieces of work of a queue there are.
+    pub(crate) fn len_of(&self, queue: &str) -> usize {
+        let of_queue = self.lanes.iter().filter(|(lane, _)| lane.queue == queue);
+        of_queue.flat_map(|(_, of)| of.runs.values()).map(|(_, ops)| ops.len()).sum()
     }
 }
 
@@ -135,8 +183,12 @@ mod tests {
         WorkId { run: RunId::new(run).unwrap(), op: OpId(Seq(n), 0) }
     }
 
-    fn shown(taken: &[(WorkId, Lane)]) -> Vec<String> {
-        taken.iter().map(|(work, lane)| format!("{} {} {}", work.run, work.op.0, lane.activity)).collect()
+    fn shown(taken: &[Taken]) -> Vec<String> {
+        taken.iter().map(|it| format!("{} {} {}", it.work.run, it.work.op.0, it.lane.activity)).collect()
+    }
+
+    fn take(lanes: &mut Lanes, max: usize) -> Vec<String> {
+        shown(&lanes.take(max, |_| true, |_| true))
     }
 
     #[test]
@@ -146,8 +198,70 @@ mod tests {
             lanes.add(work("large", n), lane("f"));
         }
         lanes.add(work("small", 1), lane("f"));
-        assert_eq!(shown(&lanes.take(3, |_| true)), ["large 1 f", "small 1 f", "large 2 f"]);
-        assert_eq!(lanes.len(), 5_998);
+        assert_eq!(take(&mut lanes, 3), ["large 1 f", "small 1 f", "large 2 f"]);
+        assert_eq!((lanes.len(), lanes.len_of("q"), lanes.len_of("p")), (5_998, 5_998, 0));
+    }
+
+    #[test]
+    fn lanes_take_turns_whoever_asks_and_an_emptied_one_comes_last() {
+        let mut lanes = Lanes::default();
+        for n in 1..=4 {
+            lanes.add(work("a", n), lane("f"));
+            lanes.add(work("a", 10 + n), lane("g"));
+        }
+        // Another worker, which serves neither, asks in between.
+        for expected in ["a 1 f", "a 11 g", "a 2 f", "a 12 g"] {
+            assert!(lanes.take(1, |_| false, |_| true).is_empty());
+            assert_eq!(take(&mut lanes, 1), [expected]);
+        }
+        // What has one piece again and again does not come first again and again.
+        lanes.add(work("b", 1), lane("h"));
+        assert_eq!(take(&mut lanes, 3), ["a 3 f", "a 13 g", "b 1 h"]);
+        lanes.add(work("b", 2), lane("h"));
+        assert_eq!(take(&mut lanes, 3), ["a 4 f", "a 14 g", "b 2 h"]);
+    }
+
+    #[test]
+    fn what_is_put_back_keeps_its_turn() {
+        let mut lanes = Lanes::default();
+        for (run, n) in [("a", 1), ("a", 2), ("b", 1), ("c", 1)] {
+            lanes.add(work(run, n), lane("f"));
+        }
+        let taken = lanes.take(2, |_| true, |_| true);
+        assert_eq!(shown(&taken), ["a 1 f", "b 1 f"]);
+        for it in taken {
+            lanes.put_back(it);
+        }
+        assert_eq!(take(&mut lanes, 9), ["a 1 f", "b 1 f", "c 1 f", "a 2 f"]);
+        assert_eq!((lanes.len(), lanes.waiting().count()), (0, 0));
+
+        // So does its lane: what does not fit yet is not passed by for ever.
+        lanes.add(work("large", 1), lane("f"));
+        for n in 1..=3 {
+            lanes.add(work("small", n), lane("g"));
+        }
+        for _ in 0..2 {
+            let mut first = lanes.take(1, |_| true, |_| true);
+            assert_eq!(shown(&first), ["large 1 f"]);
+            lanes.put_back(first.remove(0));
+        }
+    }
+
+    #[test]
+    fn a_lane_that_may_not_gives_nothing_and_others_go_on() {
+        let mut lanes = Lanes::default();
+        for n in 1..=2 {
+            lanes.add(work("a", n), lane("f"));
+            lanes.add(work("a", 10 + n), lane("g"));
+        }
+        let mut left = 1;
+        let may = |lane: &Lane| {
+            let may = lane.activity == "g" || left > 0;
+            left -= usize::from(lane.activity == "f" && may);
+            may
+        };
+        assert_eq!(shown(&lanes.take(9, |_| true, may)), ["a 1 f", "a 11 g", "a 12 g"]);
+        assert_eq!(lanes.len(), 1);
     }
 
     #[test]
@@ -156,7 +270,7 @@ mod tests {
         lanes.add(work("a", 1), lane("f"));
         lanes.add(work("a", 2), lane("g"));
         lanes.add(work("a", 2), lane("g"));
-        assert_eq!(shown(&lanes.take(9, |lane| lane.activity == "g")), ["a 2 g"]);
+        assert_eq!(shown(&lanes.take(9, |lane| lane.activity == "g", |_| true)), ["a 2 g"]);
         assert!(lanes.remove(&work("a", 1)) && !lanes.remove(&work("a", 1)));
         assert_eq!((lanes.len(), lanes.waiting().count()), (0, 0));
     }

@@ -1,6 +1,6 @@
 //! How a piece of work stands with the workers: what `waiting_for` may truly say.
 
-use outlast_kernel::ids::Attempt;
+use outlast_kernel::ids::{Attempt, Millis};
 
 use super::{Dispatch, Lane, WorkId};
 
@@ -13,6 +13,8 @@ pub(crate) enum Standing {
     Coming,
     /// Workers of the last epoch may have it; they are waited for.
     Kept,
+    /// Its queue gives out nothing before this moment.
+    Held(Millis),
     /// All workers that could take it are busy.
     Busy,
     /// Workers poll its queue for its profile, but none offers the activity with the promise that it needs.
@@ -25,7 +27,7 @@ pub(crate) enum Standing {
 
 impl Dispatch {
     /// Returns how a piece of work stands.
-    pub(crate) fn standing(&self, work: &WorkId, lane: &Lane) -> Standing {
+    pub(crate) fn standing(&self, work: &WorkId, lane: &Lane, now: Millis) -> Standing {
         let inner = self.lock();
         if let Some(task) = inner.hand.get(work) {
             return Standing::InHand(task.attempt);
@@ -40,6 +42,9 @@ impl Dispatch {
         for session in inner.sessions.values().filter(|session| !session.leaving) {
             let record = &session.record;
             if record.serves(lane) {
+                if let Some(until) = inner.rates.held_until(&lane.queue, now) {
+                    return Standing::Held(until);
+                }
                 if session.room() > 0 {
                     return Standing::Coming;
                 }

@@ -4,9 +4,11 @@
 
 use outlast_kernel::Json;
 use outlast_kernel::ids::{Attempt, Millis};
+use outlast_kernel::text::time_text;
+use outlast_protocol::rates::Rate;
 use serde_json::json;
 
-use super::{Dispatch, InHand, Inner, Lane, StopWhy, WorkId};
+use super::{Coming, Dispatch, InHand, Inner, Lane, StopWhy, WorkId};
 use crate::engine::adoption::Freed;
 use crate::engine::session::{Record, Session};
 use crate::limits;
@@ -167,23 +169,51 @@ impl Dispatch {
     }
 
     /// Reserves at most `max` pieces of ready work for a session; each must be handed or un-come.
-    pub(crate) fn take(
-        &self,
-        id: &str,
-        max: usize,
-        now: Millis,
-    ) -> Result<Vec<(WorkId, Lane)>, UnknownSession> {
+    pub(crate) fn take(&self, id: &str, max: usize, now: Millis) -> Result<Vec<WorkId>, UnknownSession> {
         let mut inner = self.lock();
         let inner = &mut *inner;
         inner.renew(id, now.plus(self.lease_ms))?;
         let Some(session) = inner.sessions.get_mut(id) else { return Err(UnknownSession) };
-        let taken = inner.lanes.take(max.min(session.room()), |lane| session.record.serves(lane));
+        let rates = &mut inner.rates;
+        let may = |lane: &Lane| rates.take(&lane.queue, now);
+        let taken = inner.lanes.take(max.min(session.room()), |lane| session.record.serves(lane), may);
         session.coming += taken.len();
-        for (work, lane) in &taken {
-            inner.coming.insert(work.clone(), (id.to_owned(), lane.clone()));
+        let works = taken.iter().map(|it| it.work.clone()).collect();
+        for taken in taken {
+            let work = taken.work.clone();
+            inner.coming.insert(work, Coming { session: id.to_owned(), taken, tokens: 0 });
         }
+        self.arm(inner, inner.next_open(now));
         self.note_wanted(inner);
-        Ok(taken)
+        Ok(works)
+    }
+
+    /// Tells whether tokens of a queue count.
+    pub(crate) fn counts_tokens(&self, queue: &str) -> bool {
+        self.lock().rates.count_tokens(queue)
+    }
+
+    /// Takes the tokens that reserved work is thought to need; if its queue has not enough of them now, the work must be un-come.
+    pub(crate) fn take_tokens(&self, work: &WorkId, tokens: u64, now: Millis) -> bool {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        let Some(coming) = inner.coming.get_mut(work) else { return true };
+        let fits = inner.rates.take_tokens(&coming.taken.lane.queue, tokens, now);
+        if fits {
+            coming.tokens = tokens;
+        }
+        fits
+    }
+
+    /// Takes note of the tokens that an attempt took, by its worker's count.
+    pub(crate) fn spent(&self, work: &WorkId, attempt: Attempt, tokens: u64) {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        let task = inner.hand.get_mut(work).filter(|task| task.attempt == attempt);
+        if let Some(task) = task {
+            inner.rates.correct(&task.lane.queue, task.tokens, tokens);
+            task.tokens = tokens;
+        }
     }
 
     /// Takes note that a worker named the tasks that it has in hand. Returns those that are indeed with it, by token.
@@ -243,18 +273,26 @@ impl Dispatch {
         self.note_wanted(&inner);
     }
 
-    /// Returns the sessions, tasks in hand and ready work, as figures for people.
-    pub(crate) fn figures(&self) -> Json {
+    /// Returns the sessions, tasks in hand, ready work and the rates of queues, as figures for people.
+    pub(crate) fn figures(&self, now: Millis) -> Json {
         let inner = self.lock();
         let session = |session: &Session| {
             let Record { worker, boot, queues, profile, .. } = &session.record;
             json!({ "worker": worker, "boot": boot, "queues": queues, "profile": profile,
                     "in_hand": session.hand.len(), "concurrency": session.concurrency })
         };
+        let rate = |(queue, rate): (&str, Rate)| {
+            let Rate { requests_per_minute, tokens_per_minute } = rate;
+            let waiting = inner.lanes.len_of(queue);
+            let held_until = inner.rates.held_until(queue, now).filter(|_| waiting > 0).map(time_text);
+            json!({ "queue": queue, "requests_per_minute": requests_per_minute,
+                    "tokens_per_minute": tokens_per_minute, "waiting": waiting, "held_until": held_until })
+        };
         json!({
             "sessions": inner.sessions.values().map(session).collect::<Vec<_>>(),
             "in_hand": inner.hand.len(),
             "waiting": inner.lanes.len(),
+            "rates": inner.rates.iter().map(rate).collect::<Vec<_>>(),
         })
     }
 }

@@ -21,18 +21,25 @@ use crate::engine::token::Claim;
 use crate::engine::waiting::lane_of;
 use crate::limits;
 
-/// What is handed out, and the step that must be durable before.
-type HandOut = (Option<Draft>, Task, InHand);
+/// What becomes of reserved work.
+enum HandOut {
+    /// It goes out, when this step is durable.
+    Now(Box<(Option<Draft>, Task, InHand)>),
+    /// It waits in its lane: its queue has not enough tokens left.
+    Later,
+    /// It is not wanted.
+    Not,
+}
 
 impl Shard {
     /// Gives reserved work to a session, if it still may be handed out.
     pub(super) fn hand_out(&mut self, work: &WorkId, taker: &Taker, reply: Reply<Option<Task>>) {
         let found = self.try_hand_out(work, taker).unwrap_or_else(|error| {
             tracing::warn!(run = %work.run, op = %work.op, %error, "work cannot be handed out");
-            None
+            HandOut::Not
         });
-        let Some((draft, task, in_hand)) = found else {
-            self.ctx.dispatch.uncome(work, false);
+        let HandOut::Now(given) = found else {
+            self.ctx.dispatch.uncome(work, matches!(found, HandOut::Later));
             // What could not be handed out only because the disk is full is offered again when there is room.
             if self.full_until.is_some() {
                 self.forget_told(work);
@@ -40,6 +47,7 @@ impl Shard {
             // The poll may have ended meanwhile.
             return drop(reply.send(Ok(None)));
         };
+        let (draft, task, in_hand) = *given;
         let begun = draft.is_some();
         let delivery = Delivery { work: work.clone(), task, in_hand, begun, reply };
         let delivery = Consequence::Deliver(Box::new(delivery));
@@ -49,27 +57,32 @@ impl Shard {
         }
     }
 
-    fn try_hand_out(&mut self, work: &WorkId, taker: &Taker) -> Result<Option<HandOut>, ApiError> {
+    fn try_hand_out(&mut self, work: &WorkId, taker: &Taker) -> Result<HandOut, ApiError> {
         let now = self.ctx.clock.now();
         self.refuse_if_full(now)?;
         self.ready_for_input(&work.run, now)?;
         let ctx = self.ctx.clone();
         let live = self.hydrate(&work.run)?;
-        let Some((operation, activity)) = activity_in(live, work.op) else { return Ok(None) };
+        let Some((operation, activity)) = activity_in(live, work.op) else { return Ok(HandOut::Not) };
         if !may_be_handed_out(activity, now) {
-            return Ok(None);
+            return Ok(HandOut::Not);
+        }
+        if ctx.dispatch.counts_tokens(&activity.queue)
+            && !ctx.dispatch.take_tokens(work, estimated_tokens(activity), now)
+        {
+            return Ok(HandOut::Later);
         }
         let profile = &live.state().config().profile;
         let in_hand = in_hand(&ctx, work, activity, profile, taker, now);
         let task = task(&ctx, live.state().machine(), work, operation, activity, &in_hand);
         if activity.class != Class::Once || breaks(Breakage::SkipBegun) {
-            return Ok(Some((None, task, in_hand)));
+            return Ok(HandOut::Now(Box::new((None, task, in_hand))));
         }
         let worker = holder(&taker.worker, &taker.boot);
         let mut draft = Draft::new(&live.fold, now, 0);
         match draft.input(&Input::Begin { op: work.op, attempt: in_hand.attempt, worker }) {
-            Ok(_) => Ok(Some((Some(draft), task, in_hand))),
-            Err(Failure::Refused(_)) => Ok(None),
+            Ok(_) => Ok(HandOut::Now(Box::new((Some(draft), task, in_hand)))),
+            Err(Failure::Refused(_)) => Ok(HandOut::Not),
             Err(failure @ Failure::Broken(_)) => Err(self.failure(&work.run, failure)),
         }
     }
@@ -206,6 +219,11 @@ fn activity_in(live: &Live, op: OpId) -> Option<(&Operation, &ActivityOp)> {
     Some((operation, activity_of(operation)?))
 }
 
+/// Guesses how many tokens an activity will take: as many as its input has.
+fn estimated_tokens(activity: &ActivityOp) -> u64 {
+    activity.input.to_string().len() as u64 / limits::TOKEN_BYTES
+}
+
 fn in_hand(
     ctx: &Context,
     work: &WorkId,
@@ -227,6 +245,7 @@ fn in_hand(
         attempt: activity.attempt,
         token: ctx.key.issue(&claim),
         lane: lane_of(activity, profile),
+        tokens: 0,
         named_at: now,
         attempt_until: activity.attempt_ms.map(|ms| now.plus(ms)),
         silent_ms: activity.silent_ms,

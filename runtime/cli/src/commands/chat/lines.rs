@@ -121,6 +121,7 @@ async fn nothing_more_to_say(talk: &mut Talk) -> Result<Option<Exit>, Failure> {
         Some(
             WaitingFor::Worker { .. }
             | WaitingFor::Activity { .. }
+            | WaitingFor::Rate { .. }
             | WaitingFor::Retry { .. }
             | WaitingFor::Timer { .. }
             | WaitingFor::Child { .. }

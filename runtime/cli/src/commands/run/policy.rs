@@ -55,7 +55,8 @@ pub(crate) fn step(view: &ResultView, on_ask: OnAsk, closes: bool) -> Step {
         WaitingFor::Environment { .. } | WaitingFor::Worker { .. } | WaitingFor::Activity { .. } => {
             Step::LookAround
         }
-        WaitingFor::Retry { .. }
+        WaitingFor::Rate { .. }
+        | WaitingFor::Retry { .. }
         | WaitingFor::Timer { .. }
         | WaitingFor::Child { .. }
         | WaitingFor::Budget { .. } => Step::Wait,
