@@ -136,6 +136,43 @@ fn two_questions_are_shown_as_changes_and_answered_by_name() {
     );
 }
 
+/// Through plain lines a message beside a question is told to be one; a note goes with a yes; at the end is said what people have to do.
+#[test]
+fn plain_lines_say_what_becomes_of_them() {
+    let world = World::new();
+    let mut chat = world.start(&["chat"]);
+    chat.say("count the lines");
+    let id = id_of(&mut chat);
+    chat.line("the question", |line| line.contains("? Run shell?"));
+    let question = world.questions(&id, 1)[0]["id"].as_str().unwrap().to_owned();
+    chat.say("maybe later");
+    chat.line("what it is", |line| line.contains("that is no answer (y [note], n [note]): it is a message"));
+    chat.line("where it is", |line| line == "queued: maybe later");
+    chat.hang_up();
+    let end = chat.finish();
+    assert_eq!(end.code, Some(3), "{end:?}");
+    let advice = format!("run {id} waits for an answer: outlast answer {id} {question} approve|reject");
+    assert!(end.stderr.contains(&advice), "{end:?}");
+    let mut chat = world.start(&["chat", "--resume", &id]);
+    chat.line("what waits", |line| line == "queued: maybe later");
+    chat.say("y looks fine");
+    chat.line("the decision", |line| line.contains("approved by") && line.contains(": looks fine"));
+    chat.line("the answer", |line| line.contains("ran a command"));
+    chat.line("what was taken then", |line| line == "> maybe later");
+}
+
+/// The first line is shown as said whatever parameter of the flow it becomes, and the person learns which.
+#[test]
+fn the_first_line_is_shown_whatever_it_becomes() {
+    let world = World::with_flows();
+    let mut chat = world.start(&["chat", "flows/edited.flow"]);
+    chat.line("what becomes of it", |line| {
+        line.contains("say what is to be done (Edited gets it as its draft)")
+    });
+    chat.say("hello");
+    chat.line("what was said", |line| line == "> hello");
+}
+
 /// Case INT-06: a run whose directory is gone says so, is read, and runs nothing elsewhere.
 #[test]
 fn a_run_whose_directory_is_gone_says_so() {

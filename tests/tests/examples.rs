@@ -110,6 +110,7 @@ fn the_agent_asks_before_a_command_and_goes_on_when_it_may() {
     let end = world.run(&["run", "--id", "count"]);
     assert!(succeeded(&end).stdout.starts_with("You asked: count the lines"), "{end:?}");
     assert!(end.stdout.contains("ran a command"), "{end:?}");
+    assert!(end.stderr.contains("  approved by "), "who answered is not told: {end:?}");
 }
 
 #[test]
@@ -117,7 +118,8 @@ fn the_agent_goes_on_without_what_is_denied() {
     let world = World::with_examples();
     let end = world.run(&["run", "--task", "count the lines", "--on-ask", "deny"]);
     assert!(succeeded(&end).stdout.contains("The command was refused"), "{end:?}");
-    assert!(end.stderr.contains("rejected by --on-ask deny"), "{end:?}");
+    let place = |text: &str| end.stderr.find(text).unwrap_or_else(|| panic!("no {text:?} in {end:?}"));
+    assert!(place("? Run shell?") < place("rejected by --on-ask deny"), "{end:?}");
 }
 
 #[test]

@@ -130,8 +130,19 @@ fn queued_messages_are_taken_back_the_newest_first() {
     chat.press(&format!(" and more{ENTER}"));
     chat.line("the queue", |line| line.contains("queued: three and more"));
     world.write("gate", "go on");
-    for text in ["one", "two", "three and more"] {
-        chat.line("an answer", |line| line.contains(&format!("heard: {text}")));
+    // Each is shown where the run takes it, and when the conversation is found again it stands there.
+    for again in [false, true] {
+        if again {
+            world.kill(Role::Runtime);
+            let _killed = chat.finish();
+            chat = world.on_a_terminal("chat --continue");
+        }
+        chat.line("the end of the first turn", |line| line.contains("the tool is done"));
+        for text in ["one", "two", "three and more"] {
+            chat.line("its heading", |line| line.contains(&format!("> {text}")));
+            chat.line("an answer", |line| line.contains(&format!("heard: {text}")));
+        }
+        chat.line("an idle agent", |line| line.contains("listens"));
     }
     let history = world.history(&id);
     assert_eq!(history.iter().filter(|event| event["kind"] == "withdrawn").count(), 1);
@@ -293,7 +304,7 @@ fn tab_completes_text_is_styled_and_commands_of_ones_own_are_interrupted() {
     chat.line("why it is not sent", |line| line.contains("@missing: No such file"));
     // The line is there again; without its last word it goes.
     chat.press("\u{17}see\r");
-    chat.line("what is sent", |line| line.contains("> @notes.txt see"));
+    chat.line("what is sent", |line| line.contains("> @notes.txt (18 bytes) see"));
     chat.line("a heading", |line| line.contains("\u{1b}[1mHeard\u{1b}[0m"));
     chat.line("the text", |line| line.contains("The \u{1b}[1mwords\u{1b}[0m"));
     chat.line("the file", |line| line.contains("words of the file"));

@@ -67,6 +67,12 @@ pub(crate) const HISTORY_BYTES_MAX: u64 = 1024 * 1024;
 /// Bytes of one line of it: longer ones, such as pasted files, are kept for one conversation only.
 pub(crate) const HISTORY_LINE_BYTES_MAX: usize = 16 * 1024;
 
+/// Rows of what is typed that are shown at once.
+pub(crate) const INPUT_ROWS_MAX: usize = 8;
+
+/// Patterns of one rule that `/tools` shows.
+pub(crate) const PATTERNS_SHOWN_MAX: usize = 8;
+
 /// Messages that wait for their turn and are shown by their beginnings.
 pub(crate) const QUEUE_ROWS_MAX: usize = 3;
 

@@ -120,6 +120,20 @@ pub(crate) fn question(question: &QuestionView) -> String {
     text
 }
 
+/// Returns an answer to a question in a line: what was decided, by whom, with what note.
+pub(crate) fn answered(event: &Value) -> String {
+    let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
+    let past = match text("choice") {
+        "approve" => "approved",
+        "reject" => "rejected",
+        "answer" => "answered",
+        other => other,
+    };
+    let note = event.get("note").filter(|note| !note.is_null());
+    let note = note.map(|note| format!(": {}", short(note))).unwrap_or_default();
+    format!("{past} by {}{note}", tame(text("by")))
+}
+
 /// Returns the tool and the arguments of a call that is shown; none if it is none.
 pub(crate) fn call(show: &Value) -> Option<(&str, Value)> {
     let (name, arguments) = show.get("name").and_then(Value::as_str).zip(show.get("args"))?;

@@ -375,8 +375,8 @@ impl Engine {
         Ok(Accepted { accepted })
     }
 
-    /// Returns stored events after `after` as the contract shows them, emits after the event that caused them. Of a run that is
-    /// quarantined there are no emits: only folding its history would tell them.
+    /// Returns stored events after `after` as the contract shows them, each with the messages that it made the run take, and emits
+    /// after the event that caused them. Of a run that is quarantined there is neither: only folding its history would tell.
     ///
     /// # Errors
     /// [`Code::NotFound`].
@@ -388,7 +388,11 @@ impl Engine {
                 items.extend(events.iter().map(|event| event.to_json(run)));
             } else {
                 each_after(ctx, run, part, &mut |told| {
-                    items.push(told.event.to_json(run));
+                    let mut event = told.event.to_json(run);
+                    if !told.effects.handled.is_empty() {
+                        event["handled"] = json!(told.effects.handled);
+                    }
+                    items.push(event);
                     items.extend(told.effects.emits.iter().map(|emit| emit_json(run, told.event.n, emit)));
                     true
                 })?;

@@ -11,17 +11,20 @@ mod deeds;
 mod diff;
 mod edit;
 mod editor;
+mod ending;
 mod face;
 mod footer;
 mod history;
 mod keys;
 mod known;
 mod lines;
+mod mailbox;
 mod markdown;
 mod mention;
 mod person;
 mod picker;
 mod questions;
+mod rows;
 mod said;
 mod screen;
 mod shell;
@@ -40,7 +43,7 @@ use outlast_protocol::run::{Frame, RunView};
 use outlast_runtime::host::Session;
 
 use super::fork::Point;
-use super::{Context, act, fork};
+use super::{Context, fork};
 use crate::failure::{Exit, Failure};
 use crate::flow_file::Named;
 use crate::limits::FOUND_RUNS_MAX;
@@ -59,7 +62,7 @@ use terminal::Terminal;
 /// What `--help` says below the options.
 const AFTER_HELP: &str = "\
 In the conversation /help lists the commands and keys. Enter sends, and queues while the run works; @FILE puts a file behind a message; !COMMAND runs a \
-command of yours; Esc stops what goes on; y, n and a answer a question; Ctrl-D leaves, and the run stays.";
+command of yours; Esc stops what goes on; y, n and a answer a question, Alt-Enter says something beside it; Ctrl-D leaves, and the run stays.";
 
 /// Arguments of `chat`.
 #[derive(Debug, clap::Args)]
@@ -139,10 +142,13 @@ async fn greet(talk: &mut Talk) -> Result<(), Failure> {
         let how = "go on with the newest: outlast chat --continue; with another: /resume ID";
         talk.face.print(Tone::Aside, how)?;
     }
-    if talk.voice.first.is_none() {
-        return talk.begin("").await;
-    }
-    talk.face.print(Tone::Aside, "say what is to be done; /help shows what else there is")
+    let Some(first) = &talk.voice.first else { return talk.begin("").await };
+    let becomes = match first.as_str() {
+        "task" => String::new(),
+        other => format!(" ({} gets it as its {other})", talk.chosen.flow.name),
+    };
+    let text = format!("say what is to be done{becomes}; /help shows what else there is");
+    talk.face.print(Tone::Aside, &text)
 }
 
 async fn newest(session: &Session) -> Result<RunView, Failure> {
@@ -158,10 +164,7 @@ async fn farewell(mut talk: Talk, exit: Result<Exit, Failure>) -> Result<Exit, F
     talk.face.clear();
     // What was started for the person ends with the conversation.
     talk.command = None;
-    if let Some(run) = talk.run.as_ref().filter(|run| run.outcome.is_none()) {
-        let option = act::data_option(&talk.session);
-        out::say(&format!("run {} stays; to go on: outlast{option} chat --resume {}", run.id, run.id));
-    }
+    talk.tell_way_back();
     if let Some(tail) = talk.tail.take() {
         tail.stop().await;
     }

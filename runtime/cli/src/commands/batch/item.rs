@@ -172,7 +172,9 @@ async fn to_the_end(session: &Session, plan: &Plan, run: &str) -> Result<End, Fa
                 }
             }
             Step::Close => nudge::close(session, run).await?,
-            Step::Reject | Step::Cancel => nudge::asked(session, run, plan.on_ask).await?,
+            Step::Reject | Step::Cancel => {
+                nudge::tell_rejected(&nudge::asked(session, run, plan.on_ask).await?);
+            }
             Step::Wait => {}
         }
         // What was done shows in the next answer; do not ask faster than it can.

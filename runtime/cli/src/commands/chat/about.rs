@@ -6,6 +6,8 @@ use outlast_dsl::machine::{EffectClass, Flow, Machine, Permission, ToolEffect};
 use outlast_protocol::profile::{Endpoint, Model, Profile};
 use serde_json::Value;
 
+use crate::limits::PATTERNS_SHOWN_MAX;
+
 /// How the model of a new run is chosen.
 const NEW_RUN: &str = "A run keeps its model. For a new run set [model] in outlast.toml, OUTLAST_MODEL_URL, OUTLAST_MODEL or a provider's key, and start `outlast chat` \
                        again; OUTLAST_MODEL_PROVIDER=scripted takes the scripted model.";
@@ -69,7 +71,41 @@ pub(super) fn tools(machine: &Machine, config: &Value) -> String {
 
 fn rule(what: &str, patterns: &Value) -> Option<String> {
     let patterns: Vec<&str> = patterns.as_array()?.iter().filter_map(Value::as_str).collect();
-    (!patterns.is_empty()).then(|| format!("  {what}: {}", patterns.join(", ")))
+    (!patterns.is_empty()).then(|| format!("  {what}: {}", grouped(&patterns).join("; ")))
+}
+
+/// Returns patterns with what several tools have in common said once: `write, edit: .git, .env`.
+fn grouped(patterns: &[&str]) -> Vec<String> {
+    let mut by_tool = Vec::<(&str, Vec<&str>)>::new();
+    let mut groups = Vec::new();
+    for pattern in patterns {
+        match pattern.strip_suffix(')').and_then(|pattern| pattern.split_once('(')) {
+            Some((tool, subject)) => match by_tool.iter_mut().find(|(known, _)| *known == tool) {
+                Some((_, subjects)) => subjects.push(subject),
+                None => by_tool.push((tool, vec![subject])),
+            },
+            None => groups.push((*pattern).to_owned()),
+        }
+    }
+    let mut by_subjects = Vec::<(Vec<&str>, Vec<&str>)>::new();
+    for (tool, subjects) in by_tool {
+        match by_subjects.iter_mut().find(|(known, _)| *known == subjects) {
+            Some((_, tools)) => tools.push(tool),
+            None => by_subjects.push((subjects, vec![tool])),
+        }
+    }
+    groups.extend(by_subjects.into_iter().map(|(subjects, tools)| {
+        match (subjects.as_slice(), tools.as_slice()) {
+            ([subject], [tool]) => format!("{tool}({subject})"),
+            (_, _) => {
+                let more = subjects.len().saturating_sub(PATTERNS_SHOWN_MAX);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                let shown: Vec<&str> = subjects.into_iter().take(PATTERNS_SHOWN_MAX).collect();
+                format!("{}: {}{more}", tools.join(", "), shown.join(", "))
+            }
+        }
+    }));
+    groups
 }
 
 fn effect(effect: ToolEffect) -> &'static str {
@@ -119,6 +155,21 @@ mod tests {
         assert!(text.ends_with("  denied: shell(rm *)\n  always, by a person: write(a)"), "{text}");
         assert!(!tools(&agent, &Value::Null).contains("Rules"));
         assert!(compacts(agent.root()).contains("in its state Compact"));
+    }
+
+    #[test]
+    fn rules_that_are_alike_are_told_once() {
+        for (patterns, expected) in [
+            (vec!["fetch", "shell(rm *)"], "fetch; shell(rm *)"),
+            (vec!["write(a)", "edit(a)"], "write, edit: a"),
+            (vec!["write(a)", "write(b)", "edit(a)", "edit(b)", "append(a)"], "write, edit: a, b; append(a)"),
+            (
+                vec!["w(1)", "w(2)", "w(3)", "w(4)", "w(5)", "w(6)", "w(7)", "w(8)", "w(9)"],
+                "w: 1, 2, 3, 4, 5, 6, 7, 8 and 1 more",
+            ),
+        ] {
+            assert_eq!(grouped(&patterns).join("; "), expected);
+        }
     }
 
     #[test]

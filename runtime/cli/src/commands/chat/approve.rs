@@ -44,7 +44,9 @@ pub(super) async fn approve(talk: &mut Talk, rest: &str, line: &str) -> Result<A
         Meant::Answer(answer) => talk.answer(&answer).await.map(|taken| After::of(taken, line)),
         Meant::Edit(id) => Ok(After::Edit(id)),
         Meant::Unclear(why) => back(talk, &why, line),
-        Meant::Other => back(talk, "yes, no, always, edit or show is expected, and the question's id", line),
+        Meant::NoAnswer(_) | Meant::Other => {
+            back(talk, "yes, no, always, edit or show is expected, and the question's id", line)
+        }
     }
 }
 

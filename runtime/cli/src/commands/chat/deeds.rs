@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::screen::Tone;
 use super::talk::Talk;
-use super::transcript;
+use super::{mention, transcript};
 use crate::commands::act;
 use crate::failure::{Exit, Failure};
 
@@ -85,7 +85,7 @@ impl Talk {
     pub(super) async fn take_back(&mut self) -> Result<Option<String>, Failure> {
         let Some(run) = &self.run else { return Ok(None) };
         let Some(message) = run.unread.last() else { return Ok(None) };
-        let text = transcript::said(&message["value"]).map(str::to_owned);
+        let text = transcript::said(&message["value"]).map(mention::typed);
         let id = message["id"].as_str().unwrap_or_default().to_owned();
         let (run, withdraw) = (run.id.clone(), Withdraw { id });
         match self.session.call(async |client| client.withdraw(&run, &withdraw).await).await {

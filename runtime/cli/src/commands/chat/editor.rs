@@ -1,8 +1,10 @@
 //! The line that a person edits: text and cursor, and the lines before it, which `history` keeps.
+//!
+//! Leaves its rows to `rows`, and which finished lines are kept to whoever knows what became of them.
 
 use super::history::History;
 use super::keys::Key;
-use super::width::width_of;
+use super::rows::{Rows, lay_out};
 
 /// A line in the making.
 #[derive(Debug, Default)]
@@ -89,16 +91,16 @@ impl Editor {
             Key::Backspace | Key::Delete => {}
             Key::Left | Key::Control('b') => self.at = self.at.saturating_sub(1),
             Key::Right | Key::Control('f') => self.at = (self.at + 1).min(self.text.len()),
-            Key::Home | Key::Control('a') => self.at = 0,
-            Key::End | Key::Control('e') => self.at = self.text.len(),
+            Key::Home | Key::Control('a') => self.at = self.line_start(self.at),
+            Key::End | Key::Control('e') => self.at = self.line_end(self.at),
             Key::Control('k') => self.text.truncate(self.at),
             Key::Control('u') => {
                 self.text.drain(..self.at);
                 self.at = 0;
             }
             Key::Control('w') => self.delete_word(),
-            Key::Up | Key::Control('p') => self.recall_older(),
-            Key::Down | Key::Control('n') => self.recall_newer(),
+            Key::Up | Key::Control('p') => self.up(),
+            Key::Down | Key::Control('n') => self.down(),
             Key::Escape | Key::TakeBack | Key::Tab | Key::Control(_) => return Edited::Other(key),
         }
         Edited::Changed
@@ -123,8 +125,45 @@ impl Editor {
     fn finish(&mut self) -> String {
         let line = self.text();
         self.clear();
-        self.history.add(&line);
         line
+    }
+
+    /// Keeps a line that was typed, over conversations.
+    pub(super) fn keep(&mut self, line: &str) {
+        self.history.add(line);
+    }
+
+    /// Keeps a line that led to nothing, so that it can be brought back in this conversation.
+    pub(super) fn remember(&mut self, line: &str) {
+        self.history.remember(line);
+    }
+
+    /// Where the line of a text begins that some place is in.
+    fn line_start(&self, at: usize) -> usize {
+        self.text[..at].iter().rposition(|c| *c == '\n').map_or(0, |end| end + 1)
+    }
+
+    fn line_end(&self, at: usize) -> usize {
+        self.text[at..].iter().position(|c| *c == '\n').map_or(self.text.len(), |length| at + length)
+    }
+
+    /// To the line above of what is typed; from the first one, and from lines of the history, to the line before.
+    fn up(&mut self) {
+        let start = self.line_start(self.at);
+        if self.back > 0 || start == 0 {
+            return self.recall_older();
+        }
+        let above = self.line_start(start - 1);
+        self.at = (above + self.at - start).min(start - 1);
+    }
+
+    fn down(&mut self) {
+        let end = self.line_end(self.at);
+        if self.back > 0 || end == self.text.len() {
+            return self.recall_newer();
+        }
+        let column = self.at - self.line_start(self.at);
+        self.at = (end + 1 + column).min(self.line_end(end + 1));
     }
 
     fn delete_word(&mut self) {
@@ -159,34 +198,9 @@ impl Editor {
         (self.back, self.at) = (back, self.text.len());
     }
 
-    /// Returns the part of the line around the cursor that fits into some columns, and the cursor's column in it.
-    pub(super) fn window(&self, columns: usize) -> (String, usize) {
-        let shown = |at: usize| visible(self.text[at]);
-        let width = |at: usize| width_of(std::iter::once(shown(at)));
-        // From the cursor to the left, as far as there is room: the rest of a long line costs nothing.
-        let (mut from, mut before) = (self.at, 0);
-        while from > 0 && before + width(from - 1) < columns {
-            from -= 1;
-            before += width(from);
-        }
-        let (mut window, mut taken) = (String::new(), 0);
-        for at in from..self.text.len() {
-            taken += width(at);
-            if taken > columns {
-                break;
-            }
-            window.push(shown(at));
-        }
-        (window, before)
-    }
-}
-
-/// Shows a character in one line.
-fn visible(c: char) -> char {
-    match c {
-        '\n' => '⏎',
-        c if c.is_control() => '�',
-        c => c,
+    /// Returns what is typed in rows of at most so many columns: at most so many rows, around the cursor.
+    pub(super) fn rows(&self, columns: usize, rows_max: usize) -> Rows {
+        lay_out(&self.text, self.at, columns, rows_max)
     }
 }
 
@@ -197,7 +211,9 @@ mod tests {
     fn typed(keys: &[Key]) -> Editor {
         let mut editor = Editor::default();
         for key in keys {
-            editor.press(key.clone());
+            if let Edited::Line(line) = editor.press(key.clone()) {
+                editor.keep(&line);
+            }
         }
         editor
     }
@@ -216,8 +232,13 @@ mod tests {
             (vec![text("one two  "), Key::Control('w')], ("one ", 4)),
             (vec![text("abc"), Key::Left, Key::Control('u')], ("c", 0)),
             (vec![text("abc"), Key::Left, Key::Control('k')], ("ab", 2)),
-            (vec![text("a"), Key::NewLine, text("b")], ("a⏎b", 3)),
-            (vec![text("a\\"), Key::Enter, text("b")], ("a⏎b", 3)),
+            (vec![text("a"), Key::NewLine, text("b")], ("a\nb", 3)),
+            (vec![text("a\\"), Key::Enter, text("b")], ("a\nb", 3)),
+            // Within what is typed, Up and Down go from line to line; beyond it, to lines before and after.
+            (vec![text("old"), Key::Enter, text("ab\nc"), Key::Up, text("x")], ("axb\nc", 2)),
+            (vec![text("a\nbcd\ne"), Key::Up, Key::End, Key::Down, Key::Home], ("a\nbcd\ne", 6)),
+            (vec![text("abc\nd"), Key::Up, Key::End, Key::Down, text("x")], ("abc\ndx", 6)),
+            (vec![text("one\ntwo"), Key::Enter, Key::Up, Key::Up, Key::Down], ("", 0)),
             (vec![text("a\\"), Key::Left, Key::Enter], ("", 0)),
             (vec![text("old"), Key::Enter, Key::Up], ("old", 3)),
             (vec![text("old"), Key::Enter, Key::Up, Key::Up, Key::Down], ("", 0)),
@@ -227,26 +248,24 @@ mod tests {
                 ("new one", 7),
             ),
         ] {
-            let (window, cursor) = typed(&keys).window(80);
-            assert_eq!((window.as_str(), cursor), expected, "{keys:?}");
+            let editor = typed(&keys);
+            assert_eq!((editor.text().as_str(), editor.at), expected, "{keys:?}");
         }
     }
 
     #[test]
-    fn the_window_holds_the_cursor() {
-        let editor = typed(&[text("0123456789")]);
-        assert_eq!(editor.window(5), ("6789".to_owned(), 4));
-        let editor = typed(&[text("0123456789"), Key::Home]);
-        assert_eq!(editor.window(5), ("01234".to_owned(), 0));
-        let editor = typed(&[text("日本語")]);
-        assert_eq!(editor.window(5), ("本語".to_owned(), 4));
+    fn a_line_that_led_to_nothing_can_be_brought_back() {
+        let mut editor = typed(&[text("ae"), Key::Enter]);
+        editor.remember("/nothing");
+        editor.press(Key::Up);
+        assert_eq!(editor.text(), "/nothing");
     }
 
     #[test]
     fn a_message_that_came_back_stands_before_what_is_typed() {
         let mut editor = typed(&[text("new")]);
         editor.put("old");
-        assert_eq!(editor.window(80).0, "old⏎new");
+        assert_eq!(editor.text(), "old\nnew");
         assert_eq!(editor.press(Key::Enter), Edited::Line("old\nnew".to_owned()));
         assert!(editor.is_empty());
         editor.put("/res");

@@ -9,7 +9,6 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::questions::is_answer;
 use crate::files;
 use crate::limits::{HISTORY_BYTES_MAX, HISTORY_LINE_BYTES_MAX, HISTORY_LINES_MAX};
 
@@ -44,20 +43,27 @@ impl History {
         History { lines, file: Some(file) }
     }
 
-    /// Adds a line that was typed. Not kept: answers, repetitions, and lines that begin with a space.
+    /// Adds a line that was typed. Not kept: repetitions, and lines that begin with a space.
     pub(super) fn add(&mut self, line: &str) {
-        let repeated = self.lines.last().is_some_and(|last| last == line);
-        if line.trim().is_empty() || line.starts_with(' ') || repeated || is_answer(line) {
+        if line.starts_with(' ') || !self.remember(line) {
             return;
-        }
-        self.lines.push(line.to_owned());
-        if self.lines.len() > HISTORY_LINES_MAX {
-            self.lines.remove(0);
         }
         if let Some(file) = self.file.as_ref().filter(|_| line.len() <= HISTORY_LINE_BYTES_MAX) {
             // A line that cannot be kept is still there in this conversation.
             let _lost = append(file, line);
         }
+    }
+
+    /// Adds a line for this conversation only; returns whether it is a new one.
+    pub(super) fn remember(&mut self, line: &str) -> bool {
+        if line.trim().is_empty() || self.lines.last().is_some_and(|last| last == line) {
+            return false;
+        }
+        self.lines.push(line.to_owned());
+        if self.lines.len() > HISTORY_LINES_MAX {
+            self.lines.remove(0);
+        }
+        true
     }
 
     /// Returns the next older line that begins with some text, and its number, counted from the newest.
@@ -142,9 +148,10 @@ mod tests {
         let (mut one, mut other) = (History::open(file.clone()), History::open(file.clone()));
         one.add("first\nof two");
         other.add("second");
-        for line in ["first\nof two", " secret", "y", "n not now", ""] {
+        for line in ["first\nof two", " secret", ""] {
             one.add(line);
         }
+        one.remember("/nothing");
         one.add("third");
         assert_eq!(shown(&History::open(file.clone())), ["first\nof two", "second", "third"]);
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);

@@ -8,7 +8,7 @@ use outlast_protocol::run::RunView;
 use outlast_runtime::host::Session;
 use serde_json::Value;
 
-use super::transcript;
+use super::{mention, transcript};
 use crate::flow_file::Chosen;
 
 /// Something that a person said to a run.
@@ -16,6 +16,7 @@ use crate::flow_file::Chosen;
 pub(super) struct Remark {
     /// Its event.
     pub(super) n: u64,
+    /// As it was typed.
     pub(super) text: String,
     /// The message's own id; empty: it began the run.
     id: String,
@@ -25,6 +26,10 @@ pub(super) struct Remark {
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) remarks: Vec<Remark>,
+    /// The money that attempts told they cost.
+    pub(super) told_cost: f64,
+    /// Whether it was told that no more messages come.
+    pub(super) is_closed: bool,
     /// Its rules about tools.
     pub(super) config: Value,
     /// None: not kept, or not looked for yet.
@@ -48,19 +53,20 @@ impl Known {
     /// Takes in an event of the run.
     pub(super) fn take(&mut self, event: &Value) {
         let text = match event["kind"].as_str() {
-            Some("started") => {
-                event["input"].as_object().and_then(|input| input.values().find_map(Value::as_str))
-            }
+            Some("started") => transcript::first_words(&event["input"]),
             Some("message") => transcript::said(&event["value"]),
             Some(_) | None => None,
         };
         let id = event["id"].as_str().unwrap_or_default();
         if let (Some(text), Some(n)) = (text, event["n"].as_u64()) {
-            self.remarks.push(Remark { n, text: text.to_owned(), id: id.to_owned() });
+            self.remarks.push(Remark { n, text: mention::typed(text), id: id.to_owned() });
         }
         if event["kind"] == "withdrawn" {
             self.remarks.retain(|remark| remark.id != id);
         }
+        let cost = event["cost"].as_str().and_then(|cost| cost.parse::<f64>().ok());
+        self.told_cost += cost.unwrap_or_default();
+        self.is_closed |= event["kind"] == "closed";
         if event["config"].is_object() {
             self.config = event["config"].clone();
         }
@@ -96,12 +102,15 @@ mod tests {
             json!({ "n": 6, "kind": "withdrawn", "id": "b" }),
             json!({ "n": 5, "kind": "message", "type": "Stop", "value": {} }),
             json!({ "n": 6, "kind": "configured", "config": { "grants": ["b"] } }),
+            json!({ "n": 7, "kind": "done", "cost": "0.25" }),
+            json!({ "n": 8, "kind": "closed" }),
         ] {
             known.take(&event);
         }
         let remarks: Vec<(u64, &str)> =
             known.remarks.iter().map(|said| (said.n, said.text.as_str())).collect();
         assert_eq!(remarks, [(1, "tidy"), (4, "more")]);
+        assert!(known.told_cost > 0.2 && known.is_closed);
         assert_eq!(known.config, json!({ "grants": ["b"] }));
     }
 }

@@ -32,7 +32,7 @@ pub(super) async fn talk(talk: &mut Talk, mut signals: Signals, first: After) ->
         }
         while waiting.front().is_some_and(|line| is_time_for(talk, line)) {
             let Some(line) = waiting.pop_front() else { break };
-            let after = said(talk, &line, How::Entered).await?;
+            let after = said(talk, &line, How::Read).await?;
             if matches!(told(talk, after)?, After::Leave) {
                 return Ok(Exit::Done);
             }
@@ -99,7 +99,7 @@ fn told(talk: &mut Talk, after: After) -> Result<After, Failure> {
             let command = approve::command_with(question, "VALUE");
             talk.face.print(Tone::Aside, &format!("with what you make of it: {command}"))?;
         }
-        After::Stay | After::Leave | After::Back(_) => {}
+        After::Stay | After::Leave | After::Back(_) | After::Refused => {}
     }
     Ok(after)
 }

@@ -3,6 +3,8 @@
 //! Leaves harmful characters to `tame`, which comes first. Invariant: a mark is taken away only if its partner stands in the same row, so
 //! that no text is lost; without colours text stays as it is.
 
+use super::width::break_at;
+
 const RESET: &str = "\x1b[0m";
 const BOLD: &str = "\x1b[1m";
 const ITALIC: &str = "\x1b[3m";
@@ -31,10 +33,21 @@ pub(super) struct Styler {
     fence: Option<String>,
 }
 
-/// Returns a whole text in styles.
-pub(super) fn styled(text: &str) -> String {
-    let mut styler = Styler::default();
-    text.split('\n').map(|line| styler.row(line, true)).collect::<Vec<_>>().join("\n")
+/// Returns a whole text in rows of at most so many columns, in styles where colours are wanted.
+pub(super) fn rows(text: &str, columns_max: usize, colours: bool) -> String {
+    let (mut styler, mut rows) = (Styler::default(), Vec::new());
+    for mut line in text.split('\n') {
+        loop {
+            let end = break_at(line, columns_max);
+            let ends = end == line.len();
+            rows.push(if colours { styler.row(&line[..end], ends) } else { line[..end].to_owned() });
+            if ends {
+                break;
+            }
+            line = &line[end..];
+        }
+    }
+    rows.join("\n")
 }
 
 impl Styler {
@@ -212,7 +225,7 @@ mod tests {
             ),
             ("~~~\n```\n~~~\nx", "<d>~~~</>\n<c>```</>\n<d>~~~</>\nx"),
         ] {
-            assert_eq!(read(&styled(text)), expected, "{text:?}");
+            assert_eq!(read(&rows(text, usize::MAX, true)), expected, "{text:?}");
         }
     }
 
@@ -222,5 +235,6 @@ mod tests {
         let rows = [("# A long ", false), ("- heading", true), ("- item", false), ("- rest", true)];
         let found: Vec<String> = rows.iter().map(|(row, ends)| read(&styler.row(row, *ends))).collect();
         assert_eq!(found, ["<b>A long </>", "<b>- heading</>", "• item", "- rest"]);
+        assert_eq!(super::rows("one two\nthree", 5, true), "one \ntwo\nthree");
     }
 }

@@ -1,6 +1,6 @@
 //! Files that a message names: `@path` puts the file's text behind the message.
 //!
-//! Invariant: a message goes with all the files that it names, or not at all.
+//! Invariant: a message goes with all the files that it names, or not at all; and what was typed can be told from what was sent.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,9 @@ use crate::limits::MENTION_BYTES_MAX;
 
 /// Marks that may stand behind a path and belong to the sentence.
 const MARKS: [char; 8] = ['.', ',', ';', ':', '!', '?', ')', ']'];
+
+/// What stands before a file behind a message, and before its name.
+const HEADING: &str = "\n\nThe file ";
 
 /// Returns the message with the text of the files that it names, or why it cannot be sent.
 pub(super) fn expand(message: &str, directory: &Path) -> Result<String, String> {
@@ -40,7 +43,7 @@ pub(super) fn expand(message: &str, directory: &Path) -> Result<String, String> 
     for (name, text) in files {
         let fence = fence(&text);
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        whole = format!("{whole}\n\nThe file {name}:\n{fence}\n{text}{end}{fence}");
+        whole = format!("{whole}{HEADING}{name}:\n{fence}\n{text}{end}{fence}");
     }
     Ok(whole)
 }
@@ -90,6 +93,76 @@ fn fence(text: &str) -> String {
     "`".repeat(longest.max(2) + 1)
 }
 
+/// Returns what a person types to say this message: without the files, and with its other @ as plain ones.
+pub(super) fn typed(message: &str) -> String {
+    let (mut rest, files) = parts(message);
+    let mut typed = String::new();
+    while let Some((before, after)) = rest.split_once('@') {
+        typed.push_str(before);
+        let begins = typed.is_empty() || typed.ends_with(char::is_whitespace);
+        let names_one = files.iter().any(|(name, _)| after.trim_start_matches('"').starts_with(name));
+        if begins && !names_one && !after.is_empty() && !after.starts_with(char::is_whitespace) {
+            typed.push('\\');
+        }
+        typed.push('@');
+        rest = after;
+    }
+    typed + rest
+}
+
+/// Returns what is shown of a message: each file by its name and size.
+pub(super) fn shown(message: &str) -> String {
+    let (said, files) = parts(message);
+    files.iter().fold(said.to_owned(), |said, (name, bytes)| match mention_of(&said, name) {
+        Some(end) => format!("{} ({}){}", &said[..end], size(*bytes), &said[end..]),
+        None => said,
+    })
+}
+
+/// Splits a message into what was said, and the names and sizes of the files behind it.
+fn parts(message: &str) -> (&str, Vec<(&str, usize)>) {
+    for (at, _) in message.match_indices(HEADING) {
+        let (said, rest) = message.split_at(at);
+        let is_named = |(name, _): &(&str, usize)| mention_of(said, name).is_some();
+        if let Some(files) = blocks(rest).filter(|files| files.iter().all(is_named)) {
+            return (said, files);
+        }
+    }
+    (message, Vec::new())
+}
+
+/// Reads files that stand behind a message, to its end.
+fn blocks(mut rest: &str) -> Option<Vec<(&str, usize)>> {
+    let mut files = Vec::new();
+    while !rest.is_empty() {
+        let (name, block) = rest.strip_prefix(HEADING)?.split_once(":\n")?;
+        let (fence, text) = block.split_once('\n').filter(|(fence, _)| fence.starts_with("```"))?;
+        // No run of backquotes in the text is as long as its fence.
+        let end = text.find(fence)?;
+        files.push((name, end));
+        rest = &text[end + fence.len()..];
+    }
+    Some(files)
+}
+
+/// Returns where the first mention of a file ends.
+fn mention_of(text: &str, name: &str) -> Option<usize> {
+    let find = |mention: String| {
+        text.match_indices(mention.as_str()).map(|(at, _)| at + mention.len()).find(|end| {
+            let rest = text[*end..].trim_start_matches(MARKS);
+            rest.is_empty() || rest.starts_with(char::is_whitespace)
+        })
+    };
+    find(format!("@{name}")).or_else(|| find(format!("@\"{name}\"")))
+}
+
+fn size(bytes: usize) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        _ => format!("{} KiB", bytes.div_ceil(1024)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +183,29 @@ mod tests {
         ] {
             assert_eq!(expand(message, dir.path()), Ok(expected), "{message}");
         }
+    }
+
+    #[test]
+    fn what_was_typed_is_told_from_what_was_sent() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a.txt"), "one\n\nThe file b:\n```\n").unwrap();
+        fs::write(dir.path().join("a"), "").unwrap();
+        fs::write(dir.path().join("b c"), "x".repeat(39 * 1024)).unwrap();
+        for (message, expected) in [
+            ("no file, me@example.org", "no file, me@example.org"),
+            ("look at @a.txt, please", "look at @a.txt (21 bytes), please"),
+            ("@a.txt and @a, and @a", "@a.txt (21 bytes) and @a (0 bytes), and @a"),
+            ("see @\"b c\".", "see @\"b c\" (39 KiB)."),
+            ("a plain \\@you and @a", "a plain @you and @a (0 bytes)"),
+            ("two\nlines of @a", "two\nlines of @a (0 bytes)"),
+            ("at @ noon", "at @ noon"),
+        ] {
+            let sent = expand(message, dir.path()).unwrap();
+            assert_eq!(typed(&sent), message);
+            assert_eq!(shown(&sent), expected, "{message}");
+        }
+        let foreign = "a text\n\nThe file x:\n```\none\n```";
+        assert_eq!((typed(foreign), shown(foreign)), (foreign.to_owned(), foreign.to_owned()));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::editor::{Edited, Editor};
 use super::history::History;
 use super::keys::{Key, Keys};
 use super::picker::{Picked, Picker};
+use super::questions::is_answer;
 use super::said::{After, How, directory, said};
 use super::screen::Tone;
 use super::slash::{self, Takes};
@@ -79,8 +80,8 @@ impl Person {
                 },
                 None => match self.editor.press(key) {
                     Edited::Changed => After::Stay,
-                    Edited::Line(line) => said(talk, &line, How::Entered).await?,
-                    Edited::FollowUp(line) => said(talk, &line, How::FollowUp).await?,
+                    Edited::Line(line) => self.said(talk, &line, How::Entered).await?,
+                    Edited::FollowUp(line) => self.said(talk, &line, How::FollowUp).await?,
                     Edited::Other(key) => self.control(talk, key).await?,
                 },
             };
@@ -91,12 +92,37 @@ impl Person {
         Ok(None)
     }
 
+    /// Does what a finished line means, and keeps it if it is worth bringing back: answers are not.
+    async fn said(&mut self, talk: &mut Talk, line: &str, how: How) -> Result<After, Failure> {
+        let answers = how == How::Entered && !talk.questions().is_empty() && is_answer(line);
+        let after = said(talk, line, how).await;
+        match &after {
+            // It stands in the line again.
+            Ok(After::Back(_)) => {}
+            Ok(After::Refused) => self.editor.remember(line),
+            Ok(_) if answers => {}
+            Ok(_) | Err(_) => self.editor.keep(line),
+        }
+        after
+    }
+
+    /// Shows and keeps what they had typed and not sent, when it is time to leave.
+    pub(super) fn leave(&mut self, talk: &mut Talk) -> Result<(), Failure> {
+        let line = self.editor.text();
+        if line.trim().is_empty() {
+            return Ok(());
+        }
+        self.editor.clear();
+        self.editor.keep(&line);
+        talk.face.print(Tone::Loud, &format!("not sent; Up has it the next time: {line}"))
+    }
+
     /// Does what a line or a key led to.
     pub(super) async fn after(&mut self, talk: &mut Talk, after: After) -> Result<Option<Exit>, Failure> {
         let mut after = after;
         loop {
             match after {
-                After::Stay => return Ok(None),
+                After::Stay | After::Refused => return Ok(None),
                 After::Leave => return Ok(Some(Exit::Done)),
                 After::Back(line) => {
                     self.editor.put(&line);

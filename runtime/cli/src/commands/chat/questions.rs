@@ -1,7 +1,7 @@
 //! Questions to a person: what is shown before they decide, and what their words mean.
 //!
-//! Leaves sending to `deeds`. Invariant: pure, but for the file that a difference is made with; nothing but a clear yes approves, and with
-//! several questions open none is answered that is not named.
+//! Leaves sending to `deeds`. Invariant: pure, but for the file that a difference is made with; nothing approves but a line that begins with
+//! a yes, and with several questions open none is answered that is not named.
 
 use std::path::Path;
 
@@ -79,7 +79,9 @@ pub(super) enum Meant {
     Edit(String),
     /// An answer, but to which question, or of what kind? Says what is expected.
     Unclear(String),
-    /// No answer.
+    /// No answer, though a question is open. Says what would be one.
+    NoAnswer(String),
+    /// No question is open, or nothing was said.
     Other,
 }
 
@@ -113,7 +115,7 @@ pub(super) fn is_answer(line: &str) -> bool {
     let mut words = line.split_whitespace();
     match (words.next().and_then(Word::of), words.next(), words.next()) {
         (Some(_), None, _) => true,
-        (Some(Word::No), Some(_), _) => true,
+        (Some(Word::Yes | Word::No), Some(_), _) => true,
         (Some(_), Some(id), None) => is_id(id),
         (Some(_) | None, _, _) => false,
     }
@@ -133,20 +135,23 @@ pub(super) fn meant(open: &[QuestionView], line: &str) -> Meant {
     match Word::of(first) {
         Some(word) => {
             let (id, rest) = match rest.trim().split_once(char::is_whitespace) {
-                Some((id, rest)) if is_id(id) => (Some(id), rest),
+                Some((id, rest)) if is_id(id) => (Some(id), rest.trim()),
                 None if is_id(rest.trim()) => (Some(rest.trim()), ""),
-                Some(_) | None => (None, rest),
+                Some(_) | None => (None, rest.trim()),
             };
-            if word != Word::No && !rest.trim().is_empty() {
-                return with_value(only, open, line);
-            }
+            let takes_note = matches!(word, Word::Yes | Word::No);
             match which(open, id) {
                 // What asks for a text may be answered by these words, too.
-                Ok(question) if question.wanted.is_some() && word != Word::No && id.is_none() => {
+                Ok(question)
+                    if question.wanted.is_some()
+                        && word != Word::No
+                        && (id.is_none() || !rest.is_empty()) =>
+                {
                     with_value(question, open, line)
                 }
-                Ok(question) => decided(question, word, rest),
-                Err(unclear) => Meant::Unclear(unclear),
+                Ok(question) if takes_note || rest.is_empty() => decided(question, word, rest),
+                Err(unclear) if takes_note || rest.is_empty() => Meant::Unclear(unclear),
+                Ok(_) | Err(_) => no_answer(open),
             }
         }
         None if line.is_empty() && open.len() == 1 && only.wanted.is_some() => Meant::Other,
@@ -165,8 +170,21 @@ fn with_value(only: &QuestionView, open: &[QuestionView], line: &str) -> Meant {
             let answer = Answer { value: Some(given(wanted, line)), ..answer(only, "answer") };
             Meant::Answer(Box::new(answer))
         }
-        Some(_) | None => Meant::Other,
+        Some(_) | None => no_answer(open),
     }
+}
+
+/// Says what would be an answer to the questions that are open.
+fn no_answer(open: &[QuestionView]) -> Meant {
+    let ways = match open {
+        [only] => {
+            let edit = if only.editable { ", e" } else { "" };
+            let always = if always(&only.show).is_some() { ", a" } else { "" };
+            format!("y [note], n [note]{edit}{always}")
+        }
+        [] | [..] => format!("{} questions are open: y ID [note], n ID [note]", open.len()),
+    };
+    Meant::NoAnswer(format!("that is no answer ({ways})"))
 }
 
 /// Returns the question that is meant: the one that is named, or the only one.
@@ -271,12 +289,14 @@ mod tests {
             }
             Meant::Edit(id) => format!("edit {id}"),
             Meant::Unclear(why) => format!("? {why}"),
+            Meant::NoAnswer(why) => format!("- {why}"),
             Meant::Other => "-".to_owned(),
         }
     }
 
     #[test]
     fn lines_answer_the_only_question_and_no_is_the_default() {
+        const NONE: &str = "- that is no answer (y [note], n [note], a)";
         let open = [question("3.0", json!({ "name": "shell", "args": { "command": "ls" } }), None)];
         for (line, expected) in [
             ("y", "3.0 | approve"),
@@ -292,8 +312,13 @@ mod tests {
             ("", "3.0 | reject"),
             ("e", "? what question 3.0 shows cannot be changed: y or n"),
             ("y 4.0", "? question 4.0 is not open; open: 3.0"),
-            ("yes please do it", "-"),
-            ("and then?", "-"),
+            ("yes please do it", "3.0 | approve | please do it"),
+            ("y 3.0 looks  fine", "3.0 | approve | looks  fine"),
+            ("and then?", NONE),
+            ("sure why not", NONE),
+            ("a looks fine", NONE),
+            ("e looks fine", NONE),
+            ("ae", NONE),
         ] {
             assert_eq!(told(meant(&open, line)), expected, "{line:?}");
         }
@@ -314,7 +339,9 @@ mod tests {
             ("n 3.0", "3.0 | reject"),
             ("e 5.0", "edit 5.0"),
             ("a 5.0", "? no rule fits exactly what question 5.0 shows: y or n"),
-            ("go on", "-"),
+            ("y 5.0 looks fine", "5.0 | approve | looks fine"),
+            ("y looks fine", unclear),
+            ("go on", "- that is no answer (2 questions are open: y ID [note], n ID [note])"),
         ] {
             assert_eq!(told(meant(&open, line)), expected, "{line:?}");
         }
@@ -324,6 +351,8 @@ mod tests {
     fn wanted_values_are_text_or_json() {
         for (schema, line, expected) in [
             (json!({ "type": "string" }), "12", "3.0 | answer | \"12\""),
+            (json!({ "type": "string" }), "a place for it", "3.0 | answer | \"a place for it\""),
+            (json!({ "type": "string" }), "yes please", "3.0 | answer | \"yes please\""),
             (json!({ "type": "string" }), "yes", "3.0 | answer | \"yes\""),
             (json!({ "type": "boolean" }), "y", "3.0 | answer | true"),
             (json!({ "type": "integer" }), "12", "3.0 | answer | 12"),
@@ -344,7 +373,8 @@ mod tests {
             ("no", true),
             ("n because", true),
             ("a 5.0", true),
-            ("yes please", false),
+            ("yes please", true),
+            ("a place for it", false),
             ("", false),
             ("hello", false),
         ] {

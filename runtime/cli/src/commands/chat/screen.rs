@@ -6,11 +6,14 @@
 use std::fmt::Write as _;
 
 use super::editor::Editor;
-use super::markdown::{Styler, styled};
+use super::markdown::{Styler, rows};
 use super::terminal::{Terminal, in_foreground, write};
-use super::width::{break_at, width_of};
-use crate::limits::HELD_BYTES_MAX;
+use super::width::{break_at, rows_of, width_of, wrap};
+use crate::limits::{HELD_BYTES_MAX, INPUT_ROWS_MAX};
 use crate::out::tame;
+
+/// Rows of the lower part beside those of what is typed and of what waits, and one that shows where it begins.
+const ROWS_BESIDE: usize = 4;
 
 /// How a line is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,25 +57,35 @@ pub(super) struct Screen {
     styler: Styler,
     /// What was printed in the background.
     held: String,
-    /// Rows of the lower part above the one with the cursor.
-    above: usize,
+    /// Widths of the rows of the lower part above the one with the cursor: a terminal that became narrower shows one in several.
+    above: Vec<usize>,
+    /// The column of the cursor.
+    cursor: usize,
 }
 
 impl Screen {
     /// Begins below what is on the terminal.
     pub(super) fn new(colours: bool) -> Screen {
-        Screen { colours, tail: String::new(), styler: Styler::default(), held: String::new(), above: 0 }
+        let (tail, held, styler) = (String::new(), String::new(), Styler::default());
+        Screen { colours, tail, styler, held, above: Vec::new(), cursor: 0 }
     }
 
     /// Begins anew below what is on the terminal: somebody else had it.
     pub(super) fn begin_anew(&mut self) {
-        self.above = 0;
+        self.above.clear();
+        self.cursor = 0;
     }
 
-    /// Prints a text of one or more lines.
+    /// Prints a text of one or more lines; words stay whole.
     pub(super) fn print(&mut self, tone: Tone, text: &str) {
         self.end_tail();
-        let text = paint(self.colours, tone, &tame(text));
+        let columns = Terminal::columns().saturating_sub(1).max(1);
+        let text = match tone {
+            Tone::Said => rows(&tame(text), columns, self.colours),
+            Tone::Plain | Tone::Aside | Tone::Loud | Tone::Added | Tone::Removed => {
+                paint(self.colours, tone, &wrap(&tame(text), columns))
+            }
+        };
         self.scroll(&format!("{text}\n"));
     }
 
@@ -132,21 +145,42 @@ impl Screen {
         let columns = Terminal::columns();
         let aside = |text: &str| {
             let line = tame(text).replace(['\n', '\t'], " ");
-            paint(self.colours, Tone::Aside, &line[..break_at(&line, columns.saturating_sub(1).max(1))])
+            let line = &line[..break_at(&line, columns.saturating_sub(1).max(1))];
+            (paint(self.colours, Tone::Aside, line), width_of(line.chars()))
         };
-        let rows = lower.rows.iter().chain([&lower.status]).map(|row| aside(row));
-        let rows: Vec<String> =
-            std::iter::once(self.tail.clone()).chain(rows).filter(|row| !row.is_empty()).collect();
-        let mut text = self.erased();
-        for row in rows {
-            text = text + &row + "\n";
-            self.above += 1;
-        }
         let prompt = width_of(lower.prompt.chars());
-        let (line, cursor) = lower.typed.window(columns.saturating_sub(prompt + 1).max(1));
-        text = text + lower.prompt + &line + "\r";
-        if prompt + cursor > 0 {
-            let _infallible = write!(text, "\x1b[{}C", prompt + cursor);
+        let room = Terminal::rows().saturating_sub(lower.rows.len() + ROWS_BESIDE).clamp(1, INPUT_ROWS_MAX);
+        let typed = lower.typed.rows(columns.saturating_sub(prompt + 1).max(1), room);
+        let cut = (typed.total > typed.shown.len()).then(|| {
+            let last = typed.before + typed.shown.len();
+            format!("(rows {} to {last} of the {} that are typed)", typed.before + 1, typed.total)
+        });
+        let tail = (self.tail.clone(), width_of(self.tail.chars()));
+        let rows = lower.rows.iter().chain(cut.as_ref()).chain([&lower.status]).map(|row| aside(row));
+        let rows: Vec<(String, usize)> =
+            std::iter::once(tail).chain(rows).filter(|(row, _)| !row.is_empty()).collect();
+        let mut text = self.erased();
+        for (row, width) in rows {
+            text = text + &row + "\n";
+            self.above.push(width);
+        }
+        let (cursor_row, column) = typed.cursor;
+        for (at, row) in typed.shown.iter().enumerate() {
+            // What goes on is set in below its beginning.
+            let before = if at == 0 { lower.prompt.to_owned() } else { format!("\n{:prompt$}", "") };
+            text = text + &before + row;
+            if at < cursor_row {
+                self.above.push(prompt + width_of(row.chars()));
+            }
+        }
+        let below = typed.shown.len() - 1 - cursor_row;
+        if below > 0 {
+            let _infallible = write!(text, "\x1b[{below}A");
+        }
+        text.push('\r');
+        self.cursor = prompt + column;
+        if self.cursor > 0 {
+            let _infallible = write!(text, "\x1b[{}C", self.cursor);
         }
         write(&text);
     }
@@ -174,7 +208,10 @@ impl Screen {
 
     /// Returns what erases the lower part and leaves the cursor where it began.
     fn erased(&mut self) -> String {
-        let above = std::mem::take(&mut self.above);
+        let columns = Terminal::columns();
+        let above: usize = self.above.drain(..).map(|width| rows_of(width, columns)).sum();
+        // The row with the cursor may have become several, too.
+        let above = above + std::mem::take(&mut self.cursor) / columns.max(1);
         let up = if above > 0 { format!("\x1b[{above}A") } else { String::new() };
         format!("\r{up}\x1b[J")
     }
@@ -182,8 +219,7 @@ impl Screen {
 
 fn paint(colours: bool, tone: Tone, text: &str) -> String {
     let style = match tone {
-        Tone::Plain => return text.to_owned(),
-        Tone::Said => return if colours { styled(text) } else { text.to_owned() },
+        Tone::Plain | Tone::Said => return text.to_owned(),
         Tone::Aside => "2",
         Tone::Loud => "1",
         Tone::Added => "32",

@@ -1,6 +1,7 @@
 //! Commands within a conversation: one table, from which help, completion and dispatch come.
 //!
-//! Leaves questions to `approve` and lists to `choose`. Invariant: a command that cannot be done says what was expected, and comes back.
+//! Leaves questions to `approve` and lists to `choose`. Invariant: a command that cannot be done says what was expected, and
+//! comes back to be mended; one that is none does not.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -102,13 +103,13 @@ const KEYS: &str = "\
 Everything else is said to the run; a line that begins with a space always is.
 @FILE           puts the text of a file behind what you say; \\@ is a plain @
 !COMMAND        runs a command of yours here; the run does not see it
-y, n NOTE       answer a question; of several: y ID, n ID NOTE
+y NOTE, n NOTE  answer a question; of several: y ID, n ID NOTE
 a, e            yes, and always in this run; change it first
 Enter           sends; while the run works, what you say waits for its turn
 Alt-Enter       sends, and never answers a question
 Ctrl-J, or \\    at the end of a line: begins a new line
 Tab             completes commands, ids, and files after @
-Up, Down        earlier lines that begin like this one
+Up, Down        within several rows; beyond them, earlier lines that begin alike
 Alt-Up          takes the newest waiting message back
 Esc             stops what goes on
 Esc Esc         goes back to something you said, in a fork
@@ -147,7 +148,8 @@ pub(super) async fn command(talk: &mut Talk, line: &str) -> Result<After, Failur
         let why = format!(
             "there is no {word}; /help shows what there is, and a space before the line says it to the run"
         );
-        return back(talk, &why, line);
+        talk.face.print(Tone::Loud, &why)?;
+        return Ok(After::Refused);
     };
     if !rest.is_empty() && command.arguments.is_empty() {
         return back(talk, &format!("{word} takes nothing, and not {rest:?}"), line);

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::face::Face;
 use super::known::Known;
+use super::mailbox::Mailbox;
 use super::questions::{Extent, lines};
 use super::screen::{Line, Tone};
 use super::shell::Running;
@@ -19,10 +20,9 @@ use super::transcript;
 use super::voice::Voice;
 use crate::commands::act;
 use crate::commands::run::start_chosen;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::flow_file::Chosen;
 use crate::limits::{CATCH_UPS_MAX, EVENTS_PAGE, TRANSCRIPT_LINES};
-use crate::show;
 use crate::tail::Tail;
 
 /// A conversation.
@@ -41,6 +41,9 @@ pub(super) struct Talk {
     /// The last event that was shown.
     seen: u64,
     speech: Speech,
+    pub(super) mailbox: Mailbox,
+    /// The last that the flow said.
+    pub(super) last_said: String,
     /// Questions that were shown.
     asked: Vec<String>,
 }
@@ -60,6 +63,8 @@ impl Talk {
             command: None,
             seen: 0,
             speech: Speech::default(),
+            mailbox: Mailbox::default(),
+            last_said: String::new(),
             asked: Vec::new(),
         }
     }
@@ -103,6 +108,7 @@ impl Talk {
         self.face.print(Tone::Aside, &format!("run {} of {}", run.id, run.flow))?;
         self.tail = Some(Tail::start(&self.session, &run.id, None));
         (self.seen, self.speech) = (0, Speech::default());
+        (self.mailbox, self.last_said) = (Mailbox::default(), String::new());
         self.face.end_text();
         self.asked.clear();
         self.known = Known::of(&self.session, &run, &self.chosen).await;
@@ -159,8 +165,16 @@ impl Talk {
             }
             view = self.show_events(&run).await?;
         }
-        self.ask(&view)?;
         let all_seen = self.seen >= view.events;
+        if all_seen {
+            let gone = self.mailbox.gone(&view.unread);
+            self.face.print_lines(&gone)?;
+        }
+        if matches!(self.face, Face::Plain) {
+            let news = self.mailbox.news();
+            self.face.print_lines(&news)?;
+        }
+        self.ask(&view)?;
         self.run = Some(view);
         // Who only listens says nothing any more: a turn that was stopped leaves no other trace of its last word.
         if all_seen && self.listens() {
@@ -179,12 +193,14 @@ impl Talk {
             for event in &page.items {
                 self.seen = self.seen.max(event["n"].as_u64().unwrap_or_default());
                 self.known.take(event);
-                lines.extend(self.lines_of(event));
+                let shown = self.lines_of(event);
+                lines.extend(self.mailbox.event(event, shown));
             }
             if page.next.is_none() || self.seen == after {
                 break;
             }
         }
+        lines.extend(self.mailbox.rest());
         if first && lines.len() > TRANSCRIPT_LINES {
             let left_out = lines.len() - TRANSCRIPT_LINES;
             self.face.print(Tone::Aside, &format!("({left_out} earlier lines: outlast events {run})"))?;
@@ -198,6 +214,9 @@ impl Talk {
     fn lines_of(&mut self, event: &Value) -> Vec<Line> {
         self.speech.event(&mut self.face, event);
         let mut lines = transcript::lines(event);
+        if let Some((_, text)) = lines.iter().rev().find(|(tone, _)| *tone == Tone::Said) {
+            self.last_said.clone_from(text);
+        }
         lines.retain(|(tone, text)| *tone != Tone::Said || !self.speech.was_shown(text));
         lines
     }
@@ -212,12 +231,5 @@ impl Talk {
             }
         }
         Ok(())
-    }
-
-    /// Returns how the conversation ends, once the run has ended.
-    pub(super) fn ended(&mut self) -> Result<Option<Exit>, Failure> {
-        let Some(outcome) = self.run.as_ref().and_then(|run| run.outcome.clone()) else { return Ok(None) };
-        self.face.print(Tone::Aside, &format!("the run has ended: {}", show::outcome(&outcome)))?;
-        Ok(Some(show::exit_of(&outcome)))
     }
 }

@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::mention;
 use super::screen::{Line, Tone};
 use crate::limits::MESSAGE_LINES;
 use crate::show;
@@ -18,17 +19,11 @@ pub(super) fn lines(event: &Value) -> Vec<Line> {
     match text("kind") {
         "emit" => vec![(Tone::Said, show::value(&event["value"]))],
         "started" => started(&event["input"]),
-        "message" => {
-            let said = message(text("type"), &event["value"]);
-            vec![(Tone::Aside, format!("> {}", cut(&said, MESSAGE_LINES, "more lines")))]
-        }
+        "message" => vec![(Tone::Aside, message(text("type"), text("from"), &event["value"]))],
         "done" => done(text("activity"), &event["value"]),
         "failed" => failed(text("activity"), event),
         "lost" => vec![(Tone::Aside, format!("! an attempt was lost ({})", text("why").replace('_', " ")))],
-        "answered" => {
-            let note = event.get("note").map(|note| format!(": {}", show::short(note))).unwrap_or_default();
-            vec![(Tone::Aside, format!("  {} by {by}{note}", past(text("choice"))))]
-        }
+        "answered" => vec![(Tone::Aside, format!("  {}", show::answered(event)))],
         "settled" => vec![(Tone::Aside, format!("  operation {} settled: {}", text("op"), text("verdict")))],
         "cancelled" | "terminated" => vec![(Tone::Loud, format!("{} by {by}", text("kind")))],
         "withdrawn" => vec![(Tone::Aside, "  a message was taken back".to_owned())],
@@ -41,11 +36,27 @@ fn spoken(value: &Value) -> Option<&str> {
     value.pointer("/message/text").and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
+/// The words that began a run are those of whoever started it; other parameters are just told.
 fn started(input: &Value) -> Vec<Line> {
-    match input.get("task").and_then(Value::as_str) {
-        Some(task) => vec![(Tone::Aside, format!("> {}", cut(task, MESSAGE_LINES, "more lines")))],
-        None => Vec::new(),
+    match (first_words(input), input.as_object()) {
+        (Some(text), _) => vec![(Tone::Aside, heading(text))],
+        (None, Some(fields)) if !fields.is_empty() => {
+            vec![(Tone::Aside, format!("  started with {}", show::short(input)))]
+        }
+        (None, _) => Vec::new(),
     }
+}
+
+/// Returns the words that began a run: its task, or the only text among its parameters.
+pub(super) fn first_words(input: &Value) -> Option<&str> {
+    let mut texts = input.as_object()?.values().filter_map(Value::as_str);
+    let only = texts.next().filter(|_| texts.next().is_none());
+    input["task"].as_str().or(only)
+}
+
+/// Returns what a person said as a heading of what follows.
+fn heading(text: &str) -> String {
+    format!("> {}", cut(&mention::shown(text), MESSAGE_LINES, "more lines"))
 }
 
 /// Returns what a person said with a message: its text, or its one field if that is text.
@@ -57,11 +68,11 @@ pub(super) fn said(value: &Value) -> Option<&str> {
     })
 }
 
-fn message(name: &str, value: &Value) -> String {
+fn message(name: &str, from: &str, value: &Value) -> String {
     match said(value) {
-        Some(text) => text.to_owned(),
-        None if value.as_object().is_none_or(serde_json::Map::is_empty) => format!("({name})"),
-        None => format!("({name}) {}", show::short(value)),
+        Some(text) => heading(text),
+        None if value.as_object().is_none_or(serde_json::Map::is_empty) => format!("  {name} sent by {from}"),
+        None => format!("  {name} sent by {from}: {}", show::short(value)),
     }
 }
 
@@ -103,15 +114,6 @@ fn failed(activity: &str, event: &Value) -> Vec<Line> {
     vec![(Tone::Aside, format!("! {activity} failed: {}{again}", show::error_text(&event["error"])))]
 }
 
-fn past(choice: &str) -> &str {
-    match choice {
-        "approve" => "approved",
-        "reject" => "rejected",
-        "answer" => "answered",
-        other => other,
-    }
-}
-
 /// Returns what a result says beyond the text of it that was streamed; a heading may stand before that.
 pub(super) fn rest<'a>(value: &'a Value, streamed: &str) -> Option<&'a str> {
     let whole =
@@ -136,13 +138,21 @@ mod tests {
             (json!({ "kind": "emit", "value": "hello" }), vec!["hello"]),
             (json!({ "kind": "started", "input": { "task": "tidy" } }), vec!["> tidy"]),
             (json!({ "kind": "started", "input": {} }), vec![]),
+            (json!({ "kind": "started", "input": { "max": 3, "topic": "whales" } }), vec!["> whales"]),
+            (
+                json!({ "kind": "started", "input": { "a": "x", "b": "y" } }),
+                vec!["  started with {\"a\":\"x\",\"b\":\"y\"}"],
+            ),
             (json!({ "kind": "message", "type": "Say", "value": { "text": "more" } }), vec!["> more"]),
             (json!({ "kind": "message", "type": "Tell", "value": { "words": "more" } }), vec!["> more"]),
             (
-                json!({ "kind": "message", "type": "Set", "value": { "a": "b", "c": 1 } }),
-                vec!["> (Set) {\"a\":\"b\",\"c\":1}"],
+                json!({ "kind": "message", "type": "Set", "from": "ann", "value": { "a": "b", "c": 1 } }),
+                vec!["  Set sent by ann: {\"a\":\"b\",\"c\":1}"],
             ),
-            (json!({ "kind": "message", "type": "Stop", "value": {} }), vec!["> (Stop)"]),
+            (
+                json!({ "kind": "message", "type": "Stop", "from": "local", "value": {} }),
+                vec!["  Stop sent by local"],
+            ),
             (
                 json!({ "kind": "done", "activity": "model", "value": reply }),
                 vec!["Let me see.", "  * list path=."],

@@ -40,11 +40,17 @@ pub(super) async fn talk(
     first: After,
 ) -> Result<Exit, Failure> {
     let (stop, go_on) = (listen(SignalName::Stop)?, listen(SignalName::GoOn)?);
-    let mut resized = listen(SignalName::Resized)?;
+    let resized = listen(SignalName::Resized)?;
     let mut person = Person::new(terminal, signals, stop, go_on)?;
-    if let Some(exit) = person.after(talk, first).await? {
-        return Ok(exit);
-    }
+    let exit = match person.after(talk, first).await? {
+        Some(exit) => Ok(exit),
+        None => turns(talk, &mut person, resized).await,
+    };
+    person.leave(talk)?;
+    exit
+}
+
+async fn turns(talk: &mut Talk, person: &mut Person, mut resized: Signal) -> Result<Exit, Failure> {
     let session = std::sync::Arc::clone(&talk.session);
     let mut failed = std::pin::pin!(session.failed());
     loop {
@@ -54,7 +60,7 @@ pub(super) async fn talk(
         if person.terminal.keep()? {
             talk.face.begin_anew();
         }
-        draw(talk, &person);
+        draw(talk, person);
         let turn = tokio::select! {
             bytes = person.typing.next() => Turn::Bytes(bytes),
             frame = next_frame(&mut talk.tail) => Turn::Frame(frame),

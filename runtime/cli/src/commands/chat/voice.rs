@@ -52,6 +52,11 @@ impl Voice {
         Voice { say, stop, compact: None, first: None, missing: Vec::new() }
     }
 
+    /// Whether the flow takes text at all.
+    pub(super) fn takes_text(&self) -> bool {
+        self.say.is_some()
+    }
+
     /// Returns the message that text becomes; none if the flow takes no text.
     pub(super) fn say(&self, text: &str, id: String) -> Option<Send> {
         let (name, field) = self.say.as_ref()?;

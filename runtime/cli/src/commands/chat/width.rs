@@ -41,9 +41,63 @@ pub(super) fn break_at(text: &str, columns_max: usize) -> usize {
     text.len()
 }
 
+/// Breaks the lines of a text at spaces where they are too wide; what goes on is set in as its line is.
+pub(super) fn wrap(text: &str, columns_max: usize) -> String {
+    text.split('\n').map(|line| wrapped(line, columns_max)).collect::<Vec<_>>().join("\n")
+}
+
+fn wrapped(line: &str, columns_max: usize) -> String {
+    let indent = (line.len() - line.trim_start_matches(' ').len()).min(columns_max / 2);
+    let (indent, mut rest) = line.split_at(indent);
+    let columns_max = columns_max.saturating_sub(indent.len()).max(1);
+    let mut rows = Vec::new();
+    loop {
+        // A space may stand in the last column and one more: it is not shown.
+        let wide = break_at(rest, columns_max + 1);
+        let fits = width_of(rest[..wide].trim_end_matches(' ').chars()) <= columns_max;
+        let end = if fits { wide } else { break_at(rest, columns_max) };
+        if end == rest.len() {
+            rows.push(format!("{indent}{rest}"));
+            return rows.join("\n");
+        }
+        let row = rest[..end].trim_end_matches(' ');
+        if !row.is_empty() {
+            rows.push(format!("{indent}{row}"));
+        }
+        rest = rest[end..].trim_start_matches(' ');
+    }
+}
+
+/// Returns how many rows of a terminal something takes that has so many columns.
+pub(super) fn rows_of(width: usize, columns: usize) -> usize {
+    width.div_ceil(columns.max(1)).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_stay_whole_and_what_goes_on_is_set_in() {
+        for (text, columns, expected) in [
+            ("one two three", 8, "one two\nthree"),
+            ("  one two three", 9, "  one two\n  three"),
+            ("one\n\ntwo", 8, "one\n\ntwo"),
+            ("abcdefgh ij", 3, "abc\ndef\ngh\nij"),
+            ("abc  def", 3, "abc\ndef"),
+            ("      a", 4, "  a"),
+            ("", 4, ""),
+        ] {
+            assert_eq!(wrap(text, columns), expected, "{text:?} in {columns}");
+        }
+    }
+
+    #[test]
+    fn rows_of_a_terminal_that_became_narrower_are_counted() {
+        for (width, columns, rows) in [(0, 50, 1), (50, 50, 1), (51, 50, 2), (119, 50, 3), (7, 0, 7)] {
+            assert_eq!(rows_of(width, columns), rows, "{width} in {columns}");
+        }
+    }
 
     #[test]
     fn lines_break_at_spaces_if_they_can() {

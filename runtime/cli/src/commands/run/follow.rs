@@ -94,7 +94,7 @@ async fn turns(
                     show_frame(&frame, plan.output)?;
                     // Others of the run's operations may go on for long: act on a question when it is asked.
                     if frame.event == FrameKind::Question {
-                        nudge::asked(session, &plan.run, plan.on_ask).await?;
+                        asked(session, plan).await?;
                     }
                 }
                 Turn::Frame(None) => *tail = None,
@@ -149,12 +149,21 @@ async fn advance(
             }
             nudge::close(session, run).await?;
         }
-        Step::Reject | Step::Cancel => nudge::asked(session, &plan.run, plan.on_ask).await?,
+        Step::Reject | Step::Cancel => asked(session, plan).await?,
         Step::Wait => {}
     }
     // What was done shows in the next answer; do not ask faster than it can.
     tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
     Ok(None)
+}
+
+/// Does what the policy says of open questions. The stream tells people what became of them, below the question.
+async fn asked(session: &Session, plan: &Plan) -> Result<(), Failure> {
+    let rejected = nudge::asked(session, &plan.run, plan.on_ask).await?;
+    if plan.output != Output::Text {
+        nudge::tell_rejected(&rejected);
+    }
+    Ok(())
 }
 
 async fn next_result(session: &Session, run: &str, wait: Duration) -> Result<ResultView, SessionError> {
@@ -219,10 +228,20 @@ fn show_frame(frame: &Frame, output: Output) -> Result<(), Failure> {
                         out::say(&show::question(&question));
                     }
                 }
-                FrameKind::Answered | FrameKind::State | FrameKind::Ended | FrameKind::Partial => {}
+                FrameKind::Answered => out::say(&format!("  {}", answered(&frame.data))),
+                FrameKind::State | FrameKind::Ended | FrameKind::Partial => {}
             }
             Ok(())
         }
+    }
+}
+
+/// Says what became of a question.
+fn answered(event: &Value) -> String {
+    match (event["kind"].as_str(), event["note"].as_str()) {
+        (Some("answered"), Some(nudge::NOBODY)) => "rejected by --on-ask deny".to_owned(),
+        (Some("answered"), _) => show::answered(event),
+        (_, _) => "not answered: the run went on without".to_owned(),
     }
 }
 

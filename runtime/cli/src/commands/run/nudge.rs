@@ -14,18 +14,28 @@ use super::policy::OnAsk;
 use crate::failure::Failure;
 use crate::out;
 
-/// Does what the policy says of open questions.
-pub(crate) async fn asked(session: &Session, run: &str, on_ask: OnAsk) -> Result<(), Failure> {
+/// The note of an answer that nobody gave.
+pub(crate) const NOBODY: &str = "nobody is there to be asked";
+
+/// Does what the policy says of open questions; returns those that it rejected.
+pub(crate) async fn asked(session: &Session, run: &str, on_ask: OnAsk) -> Result<Vec<String>, Failure> {
     match on_ask {
-        OnAsk::Wait | OnAsk::Approve => Ok(()),
+        OnAsk::Wait | OnAsk::Approve => Ok(Vec::new()),
         OnAsk::Deny => reject_all(session, run).await,
         OnAsk::Fail => {
             let cancelled = session.call(async |client| client.cancel(run).await).await;
             if cancelled.is_ok() {
                 out::say(&format!("run {run}: a person is asked, and --on-ask fail says to give up"));
             }
-            settled(cancelled)
+            settled(cancelled).map(|()| Vec::new())
         }
+    }
+}
+
+/// Says which questions were rejected, where the stream of the run is not shown, which tells it as well.
+pub(crate) fn tell_rejected(questions: &[String]) {
+    for question in questions {
+        out::say(&format!("rejected by --on-ask deny: {}", out::tame(question)));
     }
 }
 
@@ -55,19 +65,20 @@ pub(crate) fn settled<T>(called: Result<T, SessionError>) -> Result<(), Failure>
     }
 }
 
-async fn reject_all(session: &Session, run: &str) -> Result<(), Failure> {
+async fn reject_all(session: &Session, run: &str) -> Result<Vec<String>, Failure> {
+    let mut rejected = Vec::new();
     let view = session.call(async |client| client.run(run).await).await?;
     for question in view.questions {
-        out::say(&format!("rejected by --on-ask deny: {}", out::tame(&question.text)));
         let answer = Answer {
             question: Some(question.id),
             choice: "reject".to_owned(),
-            note: Some("nobody is there to be asked".to_owned()),
+            note: Some(NOBODY.to_owned()),
             role: question.to.first().cloned(),
             shown: Some(question.shown),
             ..Answer::default()
         };
         settled(session.call(async |client| client.answer(run, &answer).await).await)?;
+        rejected.push(question.text);
     }
-    Ok(())
+    Ok(rejected)
 }
