@@ -190,7 +190,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("a.txt"), "one\n\nThe file b:\n```\n").unwrap();
         fs::write(dir.path().join("a"), "").unwrap();
-        fs::write(dir.path().join("b c"), "x".repeat(39 * 1024)).unwrap();
+        fs::write(dir.path().join("b c"), "x".repeat(39 * 1024 - 1)).unwrap();
         for (message, expected) in [
             ("no file, me@example.org", "no file, me@example.org"),
             ("look at @a.txt, please", "look at @a.txt (21 bytes), please"),
