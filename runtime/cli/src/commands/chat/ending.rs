@@ -61,6 +61,7 @@ fn waits_for_people(run: &RunView) -> Option<String> {
         | WaitingFor::Timer { .. }
         | WaitingFor::Child { .. }
         | WaitingFor::Budget { .. }
+        | WaitingFor::Rate { .. }
         | WaitingFor::Environment { .. } => None,
     }
 }
