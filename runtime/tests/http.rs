@@ -89,7 +89,12 @@ async fn requests_that_do_not_fit_get_typed_errors() {
         ("empty", post("/v1/runs", JSON, b""), 422, "invalid"),
         ("too deep", post("/v1/runs", JSON, deep.as_bytes()), 422, "invalid"),
         ("unknown field", post("/v1/runs", JSON, br#"{"flow": "A", "extra": 1}"#), 422, "invalid"),
-        ("a field twice", post("/v1/runs", JSON, br#"{"flow": "A", "input": {"n": 1, "n": 2}}"#), 422, "invalid"),
+        (
+            "a field twice",
+            post("/v1/runs", JSON, br#"{"flow": "A", "input": {"n": 1, "n": 2}}"#),
+            422,
+            "invalid",
+        ),
         ("a list of fields", post("/v1/runs", JSON, br#" ["A", {}, "r"]"#), 422, "invalid"),
         ("a list of nothing", post("/v1/runs/a/fork", JSON, b"[null, null]"), 422, "invalid"),
         ("a list for nothing", post("/v1/runs/a/cancel", JSON, b"[]"), 422, "invalid"),

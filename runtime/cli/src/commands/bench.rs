@@ -101,9 +101,9 @@ pub(crate) async fn bench(context: Context<'_>, arguments: &Arguments) -> Result
         exit = signals.next() => return Err(Failure::silent(exit)),
     };
     if context.json {
-        out::json(&report)?
+        out::json(&report)?;
     } else {
-        out::result(&report.table())?
+        out::result(&report.table())?;
     }
     Ok(Exit::Done)
 }
