@@ -73,9 +73,9 @@ fn a_batch_counts_what_it_was_given() {
     };
     assert_eq!(batch("bad.jsonl", "out.jsonl", &[]).code, Some(5));
     let good = batch("good.jsonl", "out.jsonl", &[]);
-    assert!(good.code == Some(0) && good.stderr.contains("1 lines: 1 done"), "{good:?}");
+    assert!(good.code == Some(0) && good.stderr.contains("1 line: 1 done"), "{good:?}");
     let again = batch("bad.jsonl", "out.jsonl", &[]);
-    assert!(again.code == Some(5) && again.stderr.contains("1 lines: 0 done, 1 failed"), "{again:?}");
+    assert!(again.code == Some(5) && again.stderr.contains("1 line: 0 done, 1 failed"), "{again:?}");
     for (out, more, said) in [
         ("nowhere/out.jsonl", &[][..], "nowhere/out.jsonl"),
         (".", &[], "--out"),
