@@ -11,7 +11,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use outlast_tests::http::Api;
-use outlast_tests::model_server::{KEY, ModelServer, Reply};
+use outlast_tests::model_server::speak::pieces;
+use outlast_tests::model_server::{Ending, KEY, ModelServer, Part, Protocol, Reply, Stop};
 use outlast_tests::process::until;
 use outlast_tests::world::World;
 use serde_json::json;
@@ -97,6 +98,7 @@ fn through(api: &Api, model: &ModelServer, gate: &Gate, turn: usize) -> Duration
     let took = began.elapsed();
     assert!(piece.data.contains("text"), "{piece:?}");
     gate.close();
+    assert_eq!(api.post(&format!("/v1/runs/{id}/terminate"), &json!({})).status, 202);
     took
 }
 
@@ -107,9 +109,13 @@ fn percentile(times: &[Duration], percent: usize) -> f64 {
 fn main() {
     let gate = Arc::new(Gate::default());
     let held = Arc::clone(&gate);
+    let answer =
+        pieces(Protocol::Chat, "m", &[Part::Text("Here is what there is to say.".to_owned())], Stop::End);
+    // The beginning of an answer that goes on: of one that is over, the result comes first.
+    let begun = answer[..answer.len() / 2].to_vec();
     let model = ModelServer::start(move |_| {
         held.pass();
-        Reply::Text("Here is what there is to say about it.".to_owned())
+        Reply::Stream(begun.clone(), Ending::Silence)
     });
     let world = World::with_examples()
         .with_variable("OUTLAST_MODEL_PROVIDER", "openai")

@@ -245,8 +245,8 @@ impl Shared {
     async fn wait_for_signs(&self, last: Instant) {
         let hands = self.desk.hands();
         let dirty = hands.iter().any(|hand| hand.partial.lock().is_dirty());
-        let full = || hands.iter().any(|hand| hand.partial.lock().is_full());
-        // Several small pieces become one call; a full buffer goes at once; silence lasts until a sign of life is due.
+        let urgent = || self.desk.hands().iter().any(|hand| hand.partial.lock().is_urgent());
+        // Several small pieces become one call; the first one, and a full buffer, go at once; silence lasts until a sign of life is due.
         let wait = if hands.is_empty() {
             LONG_POLL_WAIT
         } else if dirty {
@@ -254,18 +254,11 @@ impl Shared {
         } else {
             self.sign_every()
         };
-        let until = last + wait;
-        loop {
-            if full() {
-                return;
-            }
+        let mut until = last + wait;
+        while !urgent() {
             tokio::select! {
                 () = tokio::time::sleep_until(until.into()) => return,
-                () = self.signs.notified() => {
-                    if !dirty {
-                        return tokio::time::sleep_until((last + PROGRESS_EVERY).into()).await;
-                    }
-                }
+                () = self.signs.notified() => until = until.min(last + PROGRESS_EVERY),
             }
         }
     }

@@ -55,8 +55,10 @@ impl Partial {
         !self.unsent.is_empty() || self.percent.is_some() || self.sign_wanted
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.unsent.len() >= PROGRESS_BATCH_BYTES
+    /// Whether what was written should not wait for more: somebody waits for the beginning, or there is a whole batch of it.
+    pub(crate) fn is_urgent(&self) -> bool {
+        let begins = self.sent_chars == 0 && !self.unsent.is_empty();
+        begins || self.unsent.len() >= PROGRESS_BATCH_BYTES
     }
 
     /// What to send now, if anything: text, or a sign of life if the last one is `every` ago.
@@ -97,13 +99,14 @@ mod tests {
     fn pieces_are_cut_on_characters_and_counted_in_characters() {
         let mut partial = Partial::default();
         partial.push(&"日".repeat(PROGRESS_BATCH_BYTES / 3 + 10));
-        assert!(partial.is_full());
+        assert!(partial.is_urgent());
         let first = partial.due("t", Duration::ZERO).unwrap();
         assert_eq!(
             (first.offset, first.text.as_ref().unwrap().len()),
             (Some(0), PROGRESS_BATCH_BYTES / 3 * 3)
         );
         partial.was_sent(&first);
+        assert!(!partial.is_urgent(), "the beginning is known");
         let second = partial.due("t", Duration::ZERO).unwrap();
         assert_eq!(second.offset, Some((PROGRESS_BATCH_BYTES / 3) as u64));
         assert_eq!(second.text.unwrap().chars().count(), 10);
