@@ -1,8 +1,8 @@
 //! What this process finds around it: the data directory, the working directory, the model (see [`model`]).
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use outlast_protocol::directory;
 use outlast_protocol::profile::{Model, Profile};
 
 use crate::configuration::Configuration;
@@ -21,19 +21,11 @@ pub(crate) struct Script {
 
 /// Returns the data directory: the one asked for, else the user's.
 pub(crate) fn data_directory(asked: Option<&Path>) -> Result<PathBuf, Failure> {
-    let found = data_directory_of(asked, std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME"));
+    let found = directory::data_directory(asked.map(Path::to_path_buf), &|name| std::env::var_os(name));
     let directory = found.ok_or_else(|| {
         Failure::usage("there is no data directory: HOME is not set").hint("name one with --data DIR")
     })?;
     std::path::absolute(&directory).map_err(|error| Failure::usage(format!("--data: {error}")))
-}
-
-fn data_directory_of(asked: Option<&Path>, xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
-    let set = |value: Option<OsString>| value.filter(|value| !value.is_empty()).map(PathBuf::from);
-    asked
-        .map(Path::to_path_buf)
-        .or_else(|| set(xdg).filter(|path| path.is_absolute()).map(|path| path.join("outlast")))
-        .or_else(|| set(home).map(|path| path.join(".local").join("share").join("outlast")))
 }
 
 /// Returns the environment of runs that are started here.
@@ -69,26 +61,5 @@ pub(crate) fn announce(profile: &Profile) {
         crate::out::say(&format!(
             "the secret {secret} is not set here: tools do without it unless who hosts the runs has it"
         ));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_data_directory_is_the_first_that_is_named() {
-        let os = |text: &str| Some(OsString::from(text));
-        for (asked, xdg, home, expected) in [
-            (Some("d"), os("/x"), os("/h"), Some("d")),
-            (None, os("/x"), os("/h"), Some("/x/outlast")),
-            (None, os("relative"), os("/h"), Some("/h/.local/share/outlast")),
-            (None, os(""), os("/h"), Some("/h/.local/share/outlast")),
-            (None, None, os("/h"), Some("/h/.local/share/outlast")),
-            (None, None, None, None),
-        ] {
-            let found = data_directory_of(asked.map(Path::new), xdg, home);
-            assert_eq!(found, expected.map(PathBuf::from));
-        }
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod audit;
+pub mod directory;
 pub mod error;
 pub mod json;
 pub mod profile;

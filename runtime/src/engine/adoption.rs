@@ -40,6 +40,13 @@ enum Fate {
     Gone,
 }
 
+impl Fate {
+    /// Whether anything is still kept for it.
+    fn is_awaited(self) -> bool {
+        matches!(self, Fate::Awaited | Fate::Late)
+    }
+}
+
 /// What need not wait any more.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Freed {
@@ -75,7 +82,7 @@ impl Adoption {
 
     /// Tells whether somebody is waited for.
     pub(crate) fn waits(&self) -> bool {
-        self.prior.iter().any(|prior| matches!(prior.fate, Fate::Awaited | Fate::Late))
+        self.prior.iter().any(|prior| prior.fate.is_awaited())
     }
 
     /// Keeps a ready operation back if a session that is waited for may have it in hand; tells whether it did.
@@ -143,7 +150,7 @@ impl Adoption {
 
     /// Looks whether the processes that are waited for still live.
     pub(crate) fn look_at_processes(&mut self) {
-        for prior in self.prior.iter_mut().filter(|prior| prior.fate != Fate::Back) {
+        for prior in self.prior.iter_mut().filter(|prior| prior.fate.is_awaited()) {
             if prior.record.process.is_some_and(|process| !process.lives()) {
                 prior.fate = Fate::Gone;
             }

@@ -1,14 +1,12 @@
 //! What a shard is told, and what it withholds until it is true.
 
-use outlast_dsl::machine::Machine;
-use outlast_kernel::Json;
 use outlast_kernel::event::{Config, LostWhy};
 use outlast_kernel::ids::{Attempt, Millis, OpId, RunId, Seq};
 use outlast_kernel::input::{Input, Report};
+use outlast_kernel::{Json, Ready};
 use outlast_protocol::ApiError;
 use outlast_protocol::run::{Frame, RunView};
 use outlast_protocol::worker::{ReceiptStatus, Task};
-use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::dispatch::{InHand, Lane, WorkId};
@@ -103,7 +101,7 @@ pub(crate) struct StartRun {
     pub(crate) run: RunId,
     pub(crate) flow: String,
     pub(crate) hash: String,
-    pub(crate) machine: Arc<Machine>,
+    pub(crate) machine: Ready,
     /// The arguments as they were given.
     pub(crate) input: Json,
     pub(crate) config: Config,

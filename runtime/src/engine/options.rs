@@ -15,7 +15,8 @@ use crate::limits;
 pub struct Options {
     /// How many single-writer loops share the runs.
     pub shards: usize,
-    /// Milliseconds that workers which outlived the last process have for coming back with what they hold.
+    /// Milliseconds that workers of which nothing is seen have for coming back with repeatable work of the last process. What they began of
+    /// a `once` activity, and all of a process that is seen to live, is kept as long as a lease.
     pub adopt_within_ms: u64,
     /// Milliseconds of a worker's lease, renewed by any call.
     pub lease_ms: u64,

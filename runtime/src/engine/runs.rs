@@ -48,7 +48,7 @@ impl Core {
                 flow.machine
             }
         };
-        let machine = ctx.flows.machine(&hash)?;
+        let machine = ctx.flows.ready(&hash)?;
         if machine.root().name != request.flow {
             let message = format!("machine {hash} is of flow {}, not {}", machine.root().name, request.flow);
             return Err(ApiError::new(Code::Invalid, message).at("machine"));

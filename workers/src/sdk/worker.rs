@@ -280,12 +280,12 @@ impl WorkerBuilder {
     }
 
     /// Where the runtime is, and as whom it is called.
-    fn reach(&self) -> (String, Credentials) {
+    fn reach(&self) -> Result<(String, Credentials), String> {
         if !self.address.is_empty() {
-            return (self.address.clone(), self.credentials.clone());
+            return Ok((self.address.clone(), self.credentials.clone()));
         }
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        (address::usual(&variable), address::credentials(self.credentials.clone(), &variable))
+        let variable = |name: &str| std::env::var_os(name);
+        Ok((address::usual(&variable)?, address::credentials(self.credentials.clone(), &variable)))
     }
 
     /// Finishes.
@@ -299,7 +299,7 @@ impl WorkerBuilder {
         if self.activities.0.is_empty() || self.register.concurrency == 0 {
             return Err(WorkerError::Configuration("it offers nothing".to_owned()));
         }
-        let (address, credentials) = self.reach();
+        let (address, credentials) = self.reach().map_err(WorkerError::Configuration)?;
         let client = Client::new(&address, credentials).map_err(WorkerError::Configuration)?;
         self.secrets.hide_in_log();
         let shared = Shared {

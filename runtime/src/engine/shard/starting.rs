@@ -85,8 +85,7 @@ impl Shard {
             // There is no run yet that could be blocked.
             Failure::Broken(why) => ApiError::new(Code::Internal, why).of_run(&start.run),
         };
-        let machine = self.ctx.flows.ready(&start.hash)?;
-        let mut draft = Draft::start(machine, start.run.clone(), now, kind).map_err(told)?;
+        let mut draft = Draft::start(start.machine.clone(), start.run.clone(), now, kind).map_err(told)?;
         for message in &start.messages {
             draft.input(message).map_err(told)?;
         }
