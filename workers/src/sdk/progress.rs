@@ -113,6 +113,17 @@ mod tests {
     }
 
     #[test]
+    fn the_beginning_waits_for_nothing_and_what_follows_for_more() {
+        let mut partial = Partial::default();
+        assert!(!partial.is_urgent());
+        partial.push("H");
+        assert!(partial.is_urgent(), "somebody waits for it");
+        partial.was_sent(&partial.due("t", Duration::ZERO).unwrap());
+        partial.push("ello");
+        assert!(partial.is_dirty() && !partial.is_urgent());
+    }
+
+    #[test]
     fn an_attempt_that_writes_without_end_takes_bounded_memory() {
         let mut partial = Partial::default();
         for _ in 0..100 {
