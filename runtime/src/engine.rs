@@ -6,10 +6,12 @@
 mod adoption;
 mod audit;
 mod blobs;
+mod census;
 mod clock;
 mod committer;
 mod context;
 mod core;
+mod counters;
 mod deletions;
 mod deploy;
 mod desk;
@@ -65,6 +67,7 @@ use adoption::Adoption;
 use committer::Committer;
 use context::{Context, Post, Random, Shards};
 use core::Core;
+use counters::Counters;
 use desk::Desks;
 use dispatch::Dispatch;
 use flows::Flows;
@@ -122,7 +125,8 @@ impl Engine {
         let (quarantine, puts) = Quarantine::open(&*store, desks.crashes())?;
         opening.puts.extend(puts);
         let opened_at = opening::set_clock(&options, opening.newest)?;
-        let (committer, thread) = Committer::start(Arc::clone(&store))
+        let counters = Arc::new(Counters::new(opening.census.counts()));
+        let (committer, thread) = Committer::start(Arc::clone(&store), opening.census, Arc::clone(&counters))
             .map_err(|e| ApiError::new(Code::Internal, format!("no thread for the committer: {e}")))?;
         let owed = opening::keep(&committer, &opening).await?;
         let is_kept = owed.is_empty();
@@ -134,6 +138,7 @@ impl Engine {
             clock: Arc::clone(&options.clock),
             dispatch: Dispatch::new(options.lease_ms, adoption, options.rates, opened_at),
             committer: committer.clone(),
+            counters,
             quarantine,
             post,
             flows: Flows::open(Arc::clone(&store))?,

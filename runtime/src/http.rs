@@ -11,6 +11,7 @@ mod fault;
 mod flows;
 mod guard;
 mod health;
+mod metrics;
 mod needs;
 mod note;
 mod parts;
@@ -54,6 +55,8 @@ struct App {
     served: Served,
     /// Who is let in.
     access: Access,
+    /// What is counted of requests.
+    traffic: Arc<metrics::Traffic>,
     /// Tasks that feed streams; they end with the server.
     streams: Mutex<JoinSet<()>>,
 }
@@ -137,12 +140,14 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/status", get(health::status))
         .route("/v1/doctor", get(health::doctor))
         .route("/v1/openapi.json", get(health::openapi))
+        .route("/metrics", get(metrics::scrape))
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
         .fallback(unrouted)
         .method_not_allowed_fallback(unrouted)
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&app), guard::check))
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&app), note::take))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&app), metrics::count))
         .layer(axum::middleware::map_response(no_page))
         .with_state(app)
 }

@@ -14,6 +14,7 @@ pub mod host;
 pub mod http;
 pub mod limits;
 mod lines;
+mod metrics;
 pub mod moment;
 pub mod rpc;
 pub mod schedule;

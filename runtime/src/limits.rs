@@ -370,3 +370,14 @@ pub const BLOB_USERS_MAX: usize = 1_000;
 
 /// Bytes of a blob that is kept on request.
 pub const BLOB_BYTES_MAX: usize = outlast_store::limits::BLOB_BYTES_MAX;
+
+/// Values of the labels of one metric: what is beyond them is counted together as `other`. Queues are named by flows, and few.
+pub const METRIC_LABELS_MAX: usize = 256;
+
+/// Bounds, in seconds, between which group commits are counted by the time that they took: from a sync into the cache of a fast drive to
+/// one of a drive that is about to fail.
+pub const COMMIT_SECONDS_BUCKETS: [f64; 14] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+/// Runs that are counted with one look at a store whose counts are not known.
+pub const CENSUS_PAGE: usize = 1_000;

@@ -8,6 +8,7 @@ pub mod model_server;
 pub mod process;
 pub mod random;
 pub mod repository;
+pub mod scrape;
 pub mod socket;
 pub mod terminal;
 pub mod world;

@@ -164,11 +164,10 @@ impl State {
 
     fn settle(&self, id: OpId, verdict: &Settlement, by: &str) -> Result<EventKind, Refusal> {
         let work = self.named(id)?;
-        let is_doubt = work.begun && matches!(work.phase, Phase::Held(_) | Phase::Verifying(_));
         // A person may have undone by hand, or give up.
         let undoes = self.core.ops.get(&id).is_some_and(|op| op.owner.undoes().is_some());
         let held_undo = undoes && matches!(work.phase, Phase::Held(_)) && *verdict != Settlement::NotHappened;
-        if !is_doubt && !held_undo {
+        if !work.in_doubt() && !held_undo {
             let detail = format!("operation {id} is not in doubt");
             return Err(Refusal::Invalid { detail });
         }

@@ -6,12 +6,15 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use outlast_kernel::ids::{Millis, RunId, Seq};
 use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Batch, BlobPut, Delete, Head, Purge, Put, RunWrite, Store, StoreError, Table};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::census::Ledger;
+use super::counters::{Counters, Tally, WriteFailure};
 use crate::limits;
 
 /// Where a run's durable history stands: read and moved on by the committer only, made by the run's shard.
@@ -73,6 +76,8 @@ pub(crate) struct Step {
     pub(crate) puts: Vec<Put>,
     /// About how many bytes it has.
     pub(crate) weight: usize,
+    /// What it comes to for those who count.
+    pub(crate) tally: Tally,
     /// The shard's name for it.
     pub(crate) ticket: u64,
     /// Whom to tell.
@@ -125,7 +130,11 @@ impl Committer {
     ///
     /// # Errors
     /// If the system gives no thread.
-    pub(crate) fn start(store: Arc<dyn Store>) -> std::io::Result<(Committer, JoinHandle<()>)> {
+    pub(crate) fn start(
+        store: Arc<dyn Store>,
+        census: Ledger,
+        counters: Arc<Counters>,
+    ) -> std::io::Result<(Committer, JoinHandle<()>)> {
         let queue = Arc::new(Queue {
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -134,7 +143,7 @@ impl Committer {
         let committer = Committer { queue: Arc::clone(&queue) };
         let thread = std::thread::Builder::new()
             .name("committer".into())
-            .spawn(move || Thread { store, queue, refusal: None }.run())?;
+            .spawn(move || Thread { store, queue, census, counters, refusal: None }.run())?;
         Ok((committer, thread))
     }
 
@@ -279,6 +288,8 @@ impl Work {
 struct Thread {
     store: Arc<dyn Store>,
     queue: Arc<Queue>,
+    census: Ledger,
+    counters: Arc<Counters>,
     /// Why the last refused step was refused: what follows it in its run is refused for the same reason.
     refusal: Option<Refused>,
 }
@@ -316,9 +327,16 @@ impl Thread {
         if works.is_empty() {
             return Ok(());
         }
-        let batch = batch_of(&works);
-        match self.store.commit(&batch) {
+        let mut batch = batch_of(&works);
+        let (census, put) = self.census.after(&works);
+        batch.puts.extend(put);
+        let begun = Instant::now();
+        let committed = self.store.commit(&batch);
+        self.counters.commits.took(begun.elapsed());
+        match committed {
             Ok(heads) => {
+                self.census.kept(census);
+                self.counters.committed(&works, census);
                 move_heads(&works, &batch, &heads);
                 tell_all(works, &Ok(()));
                 Ok(())
@@ -332,6 +350,7 @@ impl Thread {
                 works.into_iter().try_for_each(|work| self.commit(vec![work]))
             }
             Err(full @ StoreError::Full { .. }) => {
+                self.counters.write_failed(WriteFailure::Full);
                 self.refuse(works, Refused::Full(full.to_string()));
                 Ok(())
             }
@@ -343,6 +362,7 @@ impl Thread {
                 | StoreError::Newer { .. }),
             ) => {
                 if works.len() == 1 {
+                    self.counters.write_failed(WriteFailure::Refused);
                     self.refuse(works, Refused::Invalid(error.to_string()));
                     return Ok(());
                 }
@@ -353,13 +373,19 @@ impl Thread {
                 Ok(())
             }
             Err(error) => {
-                let why = error.to_string();
-                // Whoever is told that it failed finds the engine failed.
-                self.queue.failed.send_replace(Some(why.clone()));
+                let why = self.fail(&error);
                 tell_all(works, &Err(Refused::Failed(why.clone())));
                 Err(why)
             }
         }
+    }
+
+    /// Takes note that the disk failed: whoever is told of it finds the engine failed. Returns why.
+    fn fail(&self, error: &StoreError) -> String {
+        self.counters.write_failed(WriteFailure::Failed);
+        let why = error.to_string();
+        self.queue.failed.send_replace(Some(why.clone()));
+        why
     }
 
     /// Takes a portion of what deleted runs left away. An error is fatal.
@@ -373,8 +399,7 @@ impl Thread {
             Ok(purge) => (Ok(purge), Ok(())),
             Err(full @ StoreError::Full { .. }) => (Err(Refused::Full(full.to_string())), Ok(())),
             Err(error @ StoreError::Disk { .. }) => {
-                let why = error.to_string();
-                self.queue.failed.send_replace(Some(why.clone()));
+                let why = self.fail(&error);
                 (Err(Refused::Failed(why.clone())), Err(why))
             }
             Err(error) => (Err(Refused::Invalid(error.to_string())), Ok(())),

@@ -9,6 +9,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::clock::Clock;
 use super::committer::Committer;
+use super::counters::Counters;
 use super::dispatch::Dispatch;
 use super::errors;
 use super::flows::Flows;
@@ -26,6 +27,7 @@ pub(crate) struct Context {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) dispatch: Dispatch,
     pub(crate) committer: Committer,
+    pub(crate) counters: Arc<Counters>,
     pub(crate) quarantine: Quarantine,
     pub(crate) post: Post,
     pub(crate) flows: Flows,

@@ -13,6 +13,7 @@ use outlast_protocol::ApiError;
 use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Head, Index, Origin};
 
+use super::census::Census;
 use super::committer::HeadCell;
 use super::context::Context;
 use super::dispatch::{Lane, WorkId};
@@ -38,6 +39,8 @@ pub(crate) struct Live {
     pub(crate) index: Index,
     /// What is true of it from the start on.
     pub(crate) facts: Facts,
+    /// What the census counts for it, after the last step.
+    pub(crate) counted: Census,
     /// Whose history it goes on from; until its first step is queued.
     pub(crate) origin: Option<Origin>,
     /// What it was started with, until that is durable.
@@ -95,6 +98,7 @@ impl Live {
             pending: 0,
             index: Index::default(),
             facts,
+            counted: Census::default(),
             origin: None,
             input: None,
             told: BTreeMap::new(),
@@ -120,7 +124,9 @@ impl Live {
         let summary = store.summary(run).map_err(read)?;
         let summary = summary.ok_or_else(|| broken(run, "it has no summary"))?;
         let (fold, events) = fold_until(ctx, run, head.seq)?;
+        let counted = Census::of(&summary);
         let mut live = Live::new(fold, Facts::of(summary));
+        live.counted = counted;
         live.head = Arc::new(Mutex::new(head));
         live.index = index;
         live.since_snapshot = (events, 0);

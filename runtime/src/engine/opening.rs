@@ -7,6 +7,7 @@ use outlast_protocol::{ApiError, Code};
 use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Put, Store, StoreError, Table};
 
+use super::census::Ledger;
 use super::committer::{Committer, Refused, TIME_KEY};
 use super::context::Random;
 use super::errors;
@@ -30,6 +31,8 @@ pub(crate) struct Opening {
     pub(crate) newest: Millis,
     /// Whether the store was never opened before.
     pub(crate) is_first: bool,
+    /// How many runs there are.
+    pub(crate) census: Ledger,
     /// To be made durable before anything is handed out.
     pub(crate) puts: Vec<Put>,
 }
@@ -69,7 +72,8 @@ pub(crate) fn read(store: &dyn Store, random: &Random) -> Result<Opening, ApiErr
         }
     }
     let is_first = puts.len() > 1;
-    Ok(Opening { epoch, key: TokenKey::new(key), sessions, newest: Millis(newest), is_first, puts })
+    let census = Ledger::open(store, epoch)?;
+    Ok(Opening { epoch, key: TokenKey::new(key), sessions, newest: Millis(newest), is_first, census, puts })
 }
 
 /// Makes the new epoch durable. On a full disk it is returned instead, owed to the first worker: without one nothing is handed out, so

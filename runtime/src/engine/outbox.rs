@@ -10,6 +10,7 @@ use outlast_store::{Delete, Put, RunWrite};
 use tokio::sync::mpsc;
 
 use super::committer::{Committer, Deletion, Done, HeadCell, Step, Work};
+use super::counters::Tally;
 use super::message::Consequence;
 
 /// Steps that are not durable.
@@ -45,7 +46,7 @@ impl Outbox {
         head: HeadCell,
         write: RunWrite,
         puts: Vec<Put>,
-        weight: usize,
+        (weight, tally): (usize, Tally),
         consequences: Vec<Consequence>,
     ) {
         let ticket = self.next;
@@ -58,7 +59,7 @@ impl Outbox {
             consequences,
         });
         let done = self.done.clone();
-        self.committer.queue(Work::Step(Box::new(Step { head, write, puts, weight, ticket, done })));
+        self.committer.queue(Work::Step(Box::new(Step { head, write, puts, weight, tally, ticket, done })));
     }
 
     /// Queues the deletion of a run of which nothing is on its way.

@@ -12,7 +12,7 @@ use outlast_kernel::input::Input;
 use outlast_kernel::text::time_text;
 use outlast_protocol::requests::{List, Start};
 use outlast_protocol::run::RunView;
-use outlast_protocol::schedule::{Kept, KeptSchedule, Schedule, ScheduleView};
+use outlast_protocol::schedule::{Kept, KeptSchedule, Schedule, ScheduleView, Skipped};
 use outlast_protocol::{ApiError, Code};
 use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Put, Status, Table};
@@ -153,6 +153,7 @@ impl Schedules {
             let Some(entry) = self.entries.get_mut(&name) else { continue };
             let before = entry.record.clone();
             if let Err(error) = look_at(&self.core, &name, entry, now).await {
+                self.core.ctx.counters.schedule_failures.count();
                 tracing::error!(schedule = name, %error, "a schedule is late; trying again");
                 entry.record = before;
                 entry.look_at = now.plus(STORE_RETRY_MS);
@@ -288,6 +289,11 @@ async fn look_at(core: &Arc<Core>, name: &str, entry: &mut Entry, now: Millis) -
     }
     if entry.record != before {
         keep(core, name, Some(&entry.record)).await?;
+        let kept = |skipped: &&Skipped| !before.skipped.contains(*skipped);
+        for Skipped { reason, count, .. } in entry.record.skipped.iter().rev().take_while(kept) {
+            let reason = reason.split(':').next().unwrap_or_default();
+            core.ctx.counters.schedule_skips.add([reason], *count);
+        }
     }
     entry.look_at = entry.rules.next(entry.record.last.max(now)).unwrap_or(Millis(i64::MAX));
     Ok(())
@@ -300,6 +306,9 @@ async fn start_due(core: &Core, name: &str, record: &mut Record, moment: Millis)
         run.push_str(&core.ctx.random.id(moment));
     }
     let started = core.start(start(&record.definition, run), BY).await;
+    if started.as_ref().is_ok_and(|(_, existing)| !existing) {
+        core.ctx.counters.schedule_starts.count();
+    }
     match started {
         Ok((view, _)) if view.outcome.is_none() => record.active.push(view.id),
         Ok(_) => {}

@@ -118,7 +118,7 @@ pub(crate) fn summary(facts: &Facts, state: &State, now: Millis, flows: &Flows) 
         status,
         started_at: facts.started_at,
         updated_at: state.time(),
-        view: thinned(view),
+        view: doubted(thinned(view), state),
     }
 }
 
@@ -131,6 +131,15 @@ fn thinned(view: RunView) -> Json {
             fields.remove(said);
         }
         fields.retain(|name, value| usual(name).is_none_or(|usual| *value != usual));
+    }
+    thin
+}
+
+/// Adds how many operations are in doubt, for the census alone.
+fn doubted(mut thin: Json, state: &State) -> Json {
+    let doubts = state.in_doubt().count();
+    if doubts > 0 {
+        thin["in_doubt"] = json!(doubts);
     }
     thin
 }

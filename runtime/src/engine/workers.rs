@@ -135,7 +135,10 @@ impl Engine {
         let mut results = Vec::new();
         for (token, answer) in answers {
             let status = match answer {
-                None => ReceiptStatus::UnknownToken,
+                None => {
+                    ctx.counters.unknown_token();
+                    ReceiptStatus::UnknownToken
+                }
                 Some(answer) => judged(answer.await),
             };
             results.push(Receipt { token, status });

@@ -8,6 +8,10 @@ use outlast_protocol::{ApiError, Code};
 
 use crate::limits::RETRY_AFTER_S;
 
+/// The code of a refusal, for those who count.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Refused(pub(super) Code);
+
 /// Why a request is refused.
 #[derive(Debug)]
 pub(super) struct Fault(ApiError);
@@ -31,7 +35,9 @@ impl IntoResponse for Fault {
         if status.is_server_error() {
             tracing::warn!(code = ?self.0.code, run = self.0.run, "{}", self.0.message);
         }
+        let code = self.0.code;
         let mut response = (status, Json(ErrorBody { error: self.0 })).into_response();
+        response.extensions_mut().insert(Refused(code));
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

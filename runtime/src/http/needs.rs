@@ -82,6 +82,7 @@ const ROUTES: &[(&str, &str, Need)] = &[
     ("GET", "/v1/status", Need::Token),
     ("GET", "/v1/doctor", Need::Owner),
     ("GET", "/v1/openapi.json", Need::Token),
+    ("GET", "/metrics", READ),
     ("GET", "/health/live", Need::Nothing),
     ("GET", "/health/ready", Need::Nothing),
 ];

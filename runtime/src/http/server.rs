@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 
 use super::access_log::AccessLog;
 use super::guard::{Access, Admission};
+use super::metrics::Traffic;
 use super::tls::Tls;
 use super::{App, router};
 use crate::engine::Engine;
@@ -147,6 +148,8 @@ impl std::fmt::Debug for Served {
 #[derive(Debug)]
 pub struct Server {
     served: Served,
+    /// What all listeners count together.
+    traffic: Arc<Traffic>,
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
 }
@@ -155,7 +158,8 @@ impl Server {
     /// Serves an engine on some listeners.
     #[must_use]
     pub fn start(served: Served, listeners: Vec<Listener>) -> Server {
-        let mut server = Server { served, stop: watch::Sender::new(false), tasks: JoinSet::new() };
+        let traffic = Arc::new(Traffic::new());
+        let mut server = Server { served, traffic, stop: watch::Sender::new(false), tasks: JoinSet::new() };
         server.listen(listeners);
         server
     }
@@ -163,7 +167,8 @@ impl Server {
     /// Takes connections of more listeners.
     pub fn listen(&mut self, listeners: Vec<Listener>) {
         for Listener { socket, access } in listeners {
-            let app = Arc::new(App { served: self.served.clone(), access, streams: Mutex::default() });
+            let (served, traffic) = (self.served.clone(), Arc::clone(&self.traffic));
+            let app = Arc::new(App { served, access, traffic, streams: Mutex::default() });
             self.tasks.spawn(accept(socket, app, self.stop.subscribe()));
         }
     }

@@ -240,6 +240,13 @@ pub(crate) enum Work {
     TellParent(Box<EndNotice>),
 }
 
+impl ActivityWork {
+    /// Tells whether an attempt was begun and nobody knows whether it happened.
+    pub(crate) fn in_doubt(&self) -> bool {
+        self.begun && matches!(self.phase, Phase::Held(_) | Phase::Verifying(_))
+    }
+}
+
 impl Work {
     /// Returns the activity that it is.
     pub(crate) fn activity(&self) -> Option<&ActivityWork> {

@@ -34,6 +34,12 @@ impl State {
         })
     }
 
+    /// Walks over the `once` operations of which nobody knows whether they happened.
+    pub fn in_doubt(&self) -> impl Iterator<Item = OpId> {
+        let in_doubt = |op: &&Arc<Op>| op.work.activity().is_some_and(ActivityWork::in_doubt);
+        self.core.ops.values().filter(in_doubt).map(|op| op.id)
+    }
+
     fn spawn_view(&self, child: &ChildWork) -> SpawnOp {
         let def = self.program.flow(child.flow);
         let named = def.params.iter().zip(child.args.iter());

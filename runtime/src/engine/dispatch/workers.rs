@@ -2,6 +2,8 @@
 //!
 //! Leaves waiting and durability to the engine's calls. Invariant: every call of a session renews its lease.
 
+use std::collections::BTreeSet;
+
 use outlast_kernel::Json;
 use outlast_kernel::ids::{Attempt, Millis};
 use outlast_kernel::text::time_text;
@@ -273,6 +275,18 @@ impl Dispatch {
         self.note_wanted(&inner);
     }
 
+    /// Returns how much there is to do, and for how many.
+    pub(crate) fn load(&self) -> Load {
+        let inner = self.lock();
+        let queues: BTreeSet<&str> = inner.lanes.waiting().map(|lane| lane.queue.as_str()).collect();
+        let waiting = queues.into_iter().take(limits::METRIC_LABELS_MAX);
+        Load {
+            workers: inner.sessions.len() as u64,
+            in_hand: inner.hand.len() as u64,
+            waiting: waiting.map(|queue| (queue.to_owned(), inner.lanes.len_of(queue) as u64)).collect(),
+        }
+    }
+
     /// Returns the sessions, tasks in hand, ready work and the rates of queues, as figures for people.
     pub(crate) fn figures(&self, now: Millis) -> Json {
         let inner = self.lock();
@@ -295,6 +309,17 @@ impl Dispatch {
             "rates": inner.rates.iter().map(rate).collect::<Vec<_>>(),
         })
     }
+}
+
+/// How much there is to do, and for how many.
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
+    /// Sessions.
+    pub(crate) workers: u64,
+    /// Tasks in hand.
+    pub(crate) in_hand: u64,
+    /// Work that waits, by queue.
+    pub(crate) waiting: Vec<(String, u64)>,
 }
 
 impl Inner {

@@ -9,6 +9,8 @@ use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Put, RunWrite};
 
 use super::Shard;
+use crate::engine::census::Census;
+use crate::engine::counters::Tally;
 use crate::engine::dispatch::WorkId;
 use crate::engine::draft::{Draft, Failure, event_weight};
 use crate::engine::errors;
@@ -160,6 +162,9 @@ impl Shard {
         let Draft { fold, at, events, frames, .. } = draft;
         let n = fold.state.last();
         let weight: usize = events.iter().map(event_weight).sum();
+        let summary = view::summary(&live.facts, &fold.state, at, &self.ctx.flows);
+        let tally = Tally::of(live, &fold.state, &events, &summary);
+        live.counted = Census::of(&summary);
         live.fold = fold;
         live.pending += 1;
         let index = live.index_of();
@@ -186,14 +191,14 @@ impl Shard {
             events,
             index_before,
             index: live.index,
-            summary: view::summary(&live.facts, live.state(), at, &self.ctx.flows),
+            summary,
             snapshot,
             origin: live.origin.take(),
         };
         let head = Arc::clone(&live.head);
         self.live.weigh(run);
         let consequences = self.withhold(run, consequences);
-        self.outbox.queue(head, write, puts, weight, consequences);
+        self.outbox.queue(head, write, puts, (weight, tally), consequences);
     }
 
     /// Does something as soon as all that the run has in memory is durable.

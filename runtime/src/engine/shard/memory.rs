@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use outlast_kernel::Json;
 use outlast_kernel::ids::RunId;
+use outlast_kernel::input::Refusal;
 use outlast_kernel::operation::Phase;
 use outlast_protocol::{ApiError, Code};
 use outlast_store::breakage::{Breakage, breaks};
@@ -112,6 +113,7 @@ impl Shard {
         let known = self.live.contains_key(run);
         let result = self.hydrate(run).map(|_| ());
         if let Err(error) = &result {
+            self.ctx.counters.recovery_failures.count();
             tracing::error!(run = %run, %error, "a run cannot be put back to work");
         }
         if result.is_ok() && !known {
@@ -123,6 +125,7 @@ impl Shard {
 
     /// Blocks a run that the kernel cannot go on with; the others go on.
     pub(super) fn break_run(&mut self, run: &RunId, why: &str) -> ApiError {
+        self.ctx.counters.faults.count();
         tracing::error!(run = %run, why, "a run is blocked by a fault of the kernel");
         self.live.remove(run);
         self.broken.insert(run.clone(), why.to_owned());
@@ -132,7 +135,12 @@ impl Shard {
     /// Turns a failure into what the caller is told; a broken run is blocked.
     pub(super) fn failure(&mut self, run: &RunId, failure: Failure) -> ApiError {
         match failure {
-            Failure::Refused(refusal) => errors::refusal(run, &refusal),
+            Failure::Refused(refusal) => {
+                if matches!(refusal, Refusal::MailboxFull { .. }) {
+                    self.ctx.counters.mailbox_refusals.count();
+                }
+                errors::refusal(run, &refusal)
+            }
             Failure::Broken(why) => self.break_run(run, &why),
         }
     }

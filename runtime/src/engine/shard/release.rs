@@ -178,6 +178,7 @@ impl Shard {
         let (attempt, lane) = (in_hand.attempt, in_hand.lane.clone());
         if self.ctx.dispatch.hand(&work, in_hand).is_some() {
             if reply.send(Ok(Some(task))).is_ok() {
+                self.ctx.counters.handed_out(&lane.queue);
                 return;
             }
             self.ctx.dispatch.unhand(&work, attempt);

@@ -13,6 +13,7 @@ use super::Shard;
 use crate::engine::dispatch::WorkId;
 use crate::engine::draft::{Draft, Failure};
 use crate::engine::errors;
+use crate::engine::live::{Live, activity_of};
 use crate::engine::message::{Consequence, Reply, Reported};
 use crate::limits;
 
@@ -56,6 +57,10 @@ impl Shard {
         let work = WorkId { run: claim.run.clone(), op: claim.op };
         match self.try_report(reported) {
             Ok((draft, status)) => {
+                let state = self.live.get(&claim.run).filter(|_| draft.is_some()).map(Live::state);
+                let operation = state.and_then(|state| state.operation(claim.op));
+                let queue = operation.and_then(activity_of).map(|activity| activity.queue.as_str());
+                self.ctx.counters.reported(queue, &reported.report, status);
                 let mut consequences = Vec::new();
                 if !matches!(reported.report, Report::Handle(_)) {
                     consequences.push(Consequence::Unhand(work.clone(), claim.attempt));
