@@ -1,7 +1,5 @@
 //! What `GET /metrics` tells: read as strictly as Prometheus would, while the things happen that its alarms are for.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::collections::BTreeSet;
 
 use outlast_tests::http::Api;

@@ -3,11 +3,14 @@
 //! Leaves making batches to the committer, which writes the census with the steps that change it. Invariant: what stands in the store is
 //! what counting all durable summaries would give; after an opening by a release that keeps no census it is counted anew, once.
 
+use std::time::Instant;
+
 use outlast_protocol::ApiError;
-use outlast_store::{Filter, Put, Status, Store, Summary, Table};
+use outlast_store::{Batch, Filter, Head, Put, Status, Store, StoreError, Summary, Table};
 use serde::{Deserialize, Serialize};
 
 use super::committer::Work;
+use super::counters::Counters;
 use super::errors;
 use crate::limits;
 
@@ -114,20 +117,38 @@ impl Ledger {
         self.counts
     }
 
+    /// Commits the batch of some works together with the counts after it, and counts what it comes to.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    pub(crate) fn commit(
+        &mut self,
+        store: &dyn Store,
+        works: &[Work],
+        batch: &mut Batch,
+        counters: &Counters,
+    ) -> Result<Vec<Head>, StoreError> {
+        let _span = tracing::info_span!("commit", runs = batch.runs.len()).entered();
+        let (counts, put) = self.after(works);
+        batch.puts.extend(put);
+        let begun = Instant::now();
+        let committed = store.commit(batch);
+        counters.commits.took(begun.elapsed());
+        if committed.is_ok() {
+            (self.counts, self.is_unwritten) = (counts, false);
+            counters.committed(works, counts);
+        }
+        committed
+    }
+
     /// Returns the counts after works, and what writes them down if that is needed.
-    pub(crate) fn after(&self, works: &[Work]) -> (Census, Option<Put>) {
+    fn after(&self, works: &[Work]) -> (Census, Option<Put>) {
         let counts = works.iter().map(Work::census).fold(self.counts, Census::plus);
         if counts == self.counts && !self.is_unwritten {
             return (counts, None);
         }
         let value = serde_json::to_vec(&Kept { epoch: self.epoch, counts }).ok();
         (counts, Some(Put { table: Table::Setting, key: KEY.to_vec(), value }))
-    }
-
-    /// Takes note that counts are durable.
-    pub(crate) fn kept(&mut self, counts: Census) {
-        self.counts = counts;
-        self.is_unwritten = false;
     }
 }
 

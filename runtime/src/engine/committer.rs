@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use outlast_kernel::ids::{Millis, RunId, Seq};
 use outlast_store::breakage::{Breakage, breaks};
@@ -328,15 +327,8 @@ impl Thread {
             return Ok(());
         }
         let mut batch = batch_of(&works);
-        let (census, put) = self.census.after(&works);
-        batch.puts.extend(put);
-        let begun = Instant::now();
-        let committed = self.store.commit(&batch);
-        self.counters.commits.took(begun.elapsed());
-        match committed {
+        match self.census.commit(&*self.store, &works, &mut batch, &self.counters) {
             Ok(heads) => {
-                self.census.kept(census);
-                self.counters.committed(&works, census);
                 move_heads(&works, &batch, &heads);
                 tell_all(works, &Ok(()));
                 Ok(())

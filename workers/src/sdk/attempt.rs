@@ -10,6 +10,7 @@ use std::time::Instant;
 use outlast_protocol::worker::{OutcomeKind, StoppedWhy};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
+use tracing::Instrument as _;
 
 use super::activity::{Activity, Done, Failure};
 use super::context::{Hand, Home, TaskContext};
@@ -18,8 +19,20 @@ use crate::limits::{HOLD_MAX, RESULT_BYTES_MAX, STOP_GRACE};
 
 type Ended = Result<Result<Done, Failure>, JoinError>;
 
-/// Runs the attempt and puts its end on the desk.
+/// Runs the attempt and puts its end on the desk. What is logged meanwhile says of which attempt it is.
 pub(crate) async fn run(
+    activity: Option<Arc<dyn Activity>>,
+    hand: Arc<Hand>,
+    all_gone: mpsc::Receiver<()>,
+    home: Home,
+) {
+    let task = &hand.task;
+    let (run, op, attempt) = (&task.run, &task.op, task.attempt);
+    let span = tracing::info_span!("attempt", run, op, attempt, activity = task.activity);
+    to_its_end(activity, Arc::clone(&hand), all_gone, home).instrument(span).await;
+}
+
+async fn to_its_end(
     activity: Option<Arc<dyn Activity>>,
     hand: Arc<Hand>,
     mut all_gone: mpsc::Receiver<()>,
@@ -29,7 +42,7 @@ pub(crate) async fn run(
     let kind = match activity {
         Some(activity) => {
             let context = TaskContext::new(hand.clone(), home.clone());
-            let work = tokio::spawn(async move { activity.run(context).await });
+            let work = tokio::spawn(async move { activity.run(context).await }.in_current_span());
             until_end(work, &hand).await
         }
         None => {
@@ -43,11 +56,10 @@ pub(crate) async fn run(
     };
     hand.close_holds();
     if tokio::time::timeout(HOLD_MAX, all_gone.recv()).await.is_err() {
-        tracing::error!(run = hand.task.run, op = hand.task.op, "an attempt left processes behind");
+        tracing::error!("an attempt left processes behind");
     }
-    let task = &hand.task;
-    tracing::debug!(run = task.run, op = task.op, activity = task.activity, took = ?started.elapsed(), "ended");
-    home.desk.finish(&task.token, kind);
+    tracing::debug!(took = ?started.elapsed(), "ended");
+    home.desk.finish(&hand.task.token, kind);
 }
 
 async fn until_end(mut work: JoinHandle<Result<Done, Failure>>, hand: &Hand) -> OutcomeKind {

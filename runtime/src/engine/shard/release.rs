@@ -65,6 +65,8 @@ impl Shard {
 
     fn durable(&mut self, withheld: Withheld) {
         let Withheld { run, head, consequences, .. } = withheld;
+        let _span = tracing::info_span!("durable", run = %run).entered();
+        tracing::debug!("a step is on the disk");
         if let Some(live) = self.live.get_mut(&run)
             && Arc::ptr_eq(&live.head, &head)
         {
@@ -179,6 +181,7 @@ impl Shard {
         if self.ctx.dispatch.hand(&work, in_hand).is_some() {
             if reply.send(Ok(Some(task))).is_ok() {
                 self.ctx.counters.handed_out(&lane.queue);
+                tracing::debug!(run = %work.run, op = %work.op, %attempt, activity = lane.activity, "handed out");
                 return;
             }
             self.ctx.dispatch.unhand(&work, attempt);

@@ -54,6 +54,8 @@ impl Shard {
     /// Takes a report.
     pub(super) fn report(&mut self, reported: &Reported, reply: Reply<ReceiptStatus>) {
         let claim = &reported.claim;
+        let _span = tracing::info_span!("report", run = %claim.run, op = %claim.op, attempt = %claim.attempt)
+            .entered();
         let work = WorkId { run: claim.run.clone(), op: claim.op };
         match self.try_report(reported) {
             Ok((draft, status)) => {
@@ -61,6 +63,7 @@ impl Shard {
                 let operation = state.and_then(|state| state.operation(claim.op));
                 let queue = operation.and_then(activity_of).map(|activity| activity.queue.as_str());
                 self.ctx.counters.reported(queue, &reported.report, status);
+                tracing::debug!(?status, "judged");
                 let mut consequences = Vec::new();
                 if !matches!(reported.report, Report::Handle(_)) {
                     consequences.push(Consequence::Unhand(work.clone(), claim.attempt));
@@ -123,7 +126,7 @@ impl Shard {
                 .is_some_and(|kind| says_the_same(&kind, report)),
         };
         if !same {
-            tracing::info!(run = %claim.run, op = %claim.op, attempt = %claim.attempt, "a late report is dropped");
+            tracing::info!("a late report is dropped");
         }
         Ok(if same { ReceiptStatus::Accepted } else { ReceiptStatus::Superseded })
     }

@@ -34,6 +34,8 @@ enum HandOut {
 impl Shard {
     /// Gives reserved work to a session, if it still may be handed out.
     pub(super) fn hand_out(&mut self, work: &WorkId, taker: &Taker, reply: Reply<Option<Task>>) {
+        let _span =
+            tracing::info_span!("hand_out", run = %work.run, op = %work.op, worker = taker.worker).entered();
         let found = self.try_hand_out(work, taker).unwrap_or_else(|error| {
             tracing::warn!(run = %work.run, op = %work.op, %error, "work cannot be handed out");
             HandOut::Not
@@ -164,6 +166,7 @@ impl Shard {
     }
 
     fn about_attempt(&mut self, work: &WorkId, input: &Input) {
+        let _span = tracing::info_span!("lose", run = %work.run, op = %work.op).entered();
         let run: &RunId = &work.run;
         let now = self.ctx.clock.now();
         let random = self.ctx.random.number();
