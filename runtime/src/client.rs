@@ -3,7 +3,7 @@
 //! Leaves coming back after the server has gone to its callers, who know which calls may be repeated. Invariant: an answer of the server
 //! is told apart from the lack of one: [`ClientError::Unreachable`] says that nothing is known about what became of the request.
 
-mod connect;
+pub(crate) mod connect;
 mod follow;
 mod schedules;
 mod tokens;

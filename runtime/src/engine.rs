@@ -125,7 +125,7 @@ impl Engine {
         let (quarantine, puts) = Quarantine::open(&*store, desks.crashes())?;
         opening.puts.extend(puts);
         let opened_at = opening::set_clock(&options, opening.newest)?;
-        let counters = Arc::new(Counters::new(opening.census.counts()));
+        let counters = Arc::new(Counters::new(opening.census.counts(), options.spans.clone()));
         let (committer, thread) = Committer::start(Arc::clone(&store), opening.census, Arc::clone(&counters))
             .map_err(|e| ApiError::new(Code::Internal, format!("no thread for the committer: {e}")))?;
         let owed = opening::keep(&committer, &opening).await?;

@@ -23,6 +23,7 @@ use crate::engine::Engine;
 use crate::http::{AccessLog, Listener, PROTOCOL};
 use crate::limits::{ATTACH_MS_MAX, ATTACH_RETRY_MS};
 use crate::supervisor::{Kind, Setup, Supervisor};
+use crate::telemetry::Collector;
 use hosting::Hosting;
 use outlast_protocol::profile::Profile;
 use outlast_protocol::rates::Rate;
@@ -48,6 +49,8 @@ pub struct Options {
     pub accept_clock: bool,
     /// How fast queues give out their tasks, if this process hosts, by their names.
     pub rates: BTreeMap<String, Rate>,
+    /// Where spans of runs are sent, if this process hosts; none: nowhere.
+    pub collector: Option<Collector>,
 }
 
 impl Options {
@@ -64,6 +67,7 @@ impl Options {
             memory_budget,
             accept_clock: false,
             rates: BTreeMap::new(),
+            collector: None,
         }
     }
 }

@@ -20,3 +20,4 @@ pub mod rpc;
 pub mod schedule;
 pub mod socket;
 pub mod supervisor;
+pub mod telemetry;

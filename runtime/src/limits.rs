@@ -381,3 +381,21 @@ pub const COMMIT_SECONDS_BUCKETS: [f64; 14] =
 
 /// Runs that are counted with one look at a store whose counts are not known.
 pub const CENSUS_PAGE: usize = 1_000;
+
+/// Notes of what happened that wait to become spans, at some 200 bytes each.
+pub const TELEMETRY_NOTES_MAX: usize = 8_192;
+
+/// Spans that are sent to a collector at once.
+pub const TELEMETRY_SPANS_MAX: usize = 512;
+
+/// Attempts in hand whose beginning is remembered for their spans.
+pub const TELEMETRY_OPEN_MAX: usize = 10_000;
+
+/// Milliseconds between two sendings of spans.
+pub const TELEMETRY_EVERY_MS: u64 = 1_000;
+
+/// Milliseconds that a collector has for taking spans.
+pub const TELEMETRY_POST_MS_MAX: u64 = 5_000;
+
+/// Milliseconds that the last spans have for being sent when the process ends.
+pub const TELEMETRY_CLOSE_MS_MAX: u64 = 2_000;

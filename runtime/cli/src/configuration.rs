@@ -12,6 +12,7 @@ use outlast_protocol::profile::Environment;
 use outlast_protocol::rates::Rate;
 use outlast_protocol::requests::Permissions;
 use outlast_protocol::sandbox::{self, Sandbox};
+use outlast_runtime::telemetry::Collector;
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -35,6 +36,15 @@ pub(crate) struct Configuration {
     environment: Environment,
     sandbox: Sandbox,
     queues: BTreeMap<String, Rate>,
+    telemetry: Telemetry,
+}
+
+/// `[telemetry]`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Telemetry {
+    /// The base address of a collector that takes OTLP over HTTP.
+    endpoint: Option<String>,
 }
 
 /// `[model]`: what the variables `OUTLAST_MODEL_…` say, which win over it one by one.
@@ -139,6 +149,8 @@ impl Configuration {
         near.write = near.write.take().or(far.write);
         near.hidden = near.hidden.take().or(far.hidden);
         near.memory = near.memory.take().or(far.memory);
+        let endpoint = &mut self.telemetry.endpoint;
+        *endpoint = endpoint.take().or(farther.telemetry.endpoint);
         for (name, far) in farther.queues {
             let near = self.queues.entry(name).or_default();
             *near = near.or(far);
@@ -167,6 +179,12 @@ impl Configuration {
     /// Returns how fast queues give out their tasks.
     pub(crate) fn rates(&self) -> BTreeMap<String, Rate> {
         self.queues.clone()
+    }
+
+    /// Returns the collector of spans that is set.
+    pub(crate) fn collector(&self) -> Result<Option<Collector>, Failure> {
+        let read = self.telemetry.endpoint.as_deref().map(Collector::at).transpose();
+        read.map_err(|error| Failure::usage(format!("{FILE}: [telemetry] endpoint: {error}")))
     }
 
     /// Returns the model that is set.

@@ -9,6 +9,7 @@ use outlast_protocol::profile::Profile;
 use outlast_protocol::rates::Rate;
 use outlast_runtime::host::{Options, Session};
 use outlast_runtime::limits::MEMORY_BUDGET_MIB_MIN;
+use outlast_runtime::telemetry::Collector;
 
 use crate::configuration::Configuration;
 use crate::environment::data_directory;
@@ -48,10 +49,13 @@ pub(crate) fn options(
     let memory_budget = memory_budget(std::env::var(MEMORY).ok().as_deref())?;
     // Without a working directory there is only the user's file.
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-    let rates = rates(Configuration::read(&here)?.rates(), &|name| std::env::var(name).ok())?;
+    let set = Configuration::read(&here)?;
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let rates = rates(set.rates(), &|name| std::env::var(name).ok())?;
+    let collector = collector(set.collector()?, &variable)?;
     let accept_clock = std::env::var_os(ACCEPT_CLOCK).is_some_and(|value| value == "1");
     let usual = Options::new(data_directory(data)?);
-    Ok(Options { program, profile, memory_budget, accept_clock, rates, ..usual })
+    Ok(Options { program, profile, memory_budget, accept_clock, rates, collector, ..usual })
 }
 
 /// The queue from which the stock model worker takes its tasks.
@@ -74,6 +78,32 @@ fn rates(
         *model = set.or(*model);
     }
     Ok(rates)
+}
+
+/// The variables of OpenTelemetry: a base address, a whole one, and headers.
+const OTLP: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+const OTLP_TRACES: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+const OTLP_HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
+
+/// Returns where spans are sent: variables win over what files say. Those are set for many programs at once, so one that does not suit this
+/// one is said and passed over.
+fn collector(
+    set: Option<Collector>,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<Collector>, Failure> {
+    let whole = variable(OTLP_TRACES).map(|text| (OTLP_TRACES, Collector::exactly(&text)));
+    let found = whole.or_else(|| variable(OTLP).map(|text| (OTLP, Collector::at(&text))));
+    let collector = match found {
+        None => set,
+        Some((_, Ok(collector))) => Some(collector),
+        Some((name, Err(error))) => {
+            tracing::error!("{name}: {error}; no spans are sent there");
+            set
+        }
+    };
+    let headers = variable(OTLP_HEADERS).unwrap_or_default();
+    let with_headers = collector.map(|collector| collector.with_headers(&headers)).transpose();
+    with_headers.map_err(|error| Failure::usage(format!("{OTLP_HEADERS}: {error}")))
 }
 
 /// The variable that says, with `1`, that a store is right about the time, and not the clock that is far behind it.
@@ -107,6 +137,21 @@ pub(crate) async fn close(session: Arc<Session>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_of_opentelemetry_win_unless_they_do_not_suit() {
+        let at = |text: &str| Collector::at(text).unwrap();
+        let set = || Some(at("http://file:1"));
+        let one = |name: &'static str, value: &'static str| {
+            move |asked: &str| (asked == name).then(|| value.to_owned())
+        };
+        assert_eq!(collector(set(), &|_| None).unwrap(), set());
+        assert_eq!(collector(set(), &one(OTLP, "http://a:2")).unwrap(), Some(at("http://a:2")));
+        let whole = Collector::exactly("http://a:2/x").unwrap();
+        assert_eq!(collector(None, &one(OTLP_TRACES, "http://a:2/x")).unwrap(), Some(whole));
+        assert_eq!(collector(set(), &one(OTLP, "https://a")).unwrap(), set());
+        assert!(collector(set(), &one(OTLP_HEADERS, "no pair")).is_err());
+    }
 
     #[test]
     fn variables_win_over_what_files_say_of_models() {

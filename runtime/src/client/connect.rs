@@ -19,7 +19,7 @@ use crate::limits::{ANSWER_BYTES_MAX, CONNECT_MS_MAX};
 use crate::socket;
 
 /// A request with its whole body.
-pub(super) type Request = hyper::Request<Full<Bytes>>;
+pub(crate) type Request = hyper::Request<Full<Bytes>>;
 
 /// Where a runtime is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl fmt::Display for Address {
 }
 
 /// Writes a request down.
-pub(super) fn request(
+pub(crate) fn request(
     address: &Address,
     method: Method,
     path: &str,
@@ -87,7 +87,7 @@ pub(super) fn request(
 }
 
 /// Sends a request and returns the head of the answer.
-pub(super) async fn send(address: &Address, request: Request) -> Result<Response<Incoming>, ClientError> {
+pub(crate) async fn send(address: &Address, request: Request) -> Result<Response<Incoming>, ClientError> {
     let opened = open(address);
     let stream = tokio::time::timeout(Duration::from_millis(CONNECT_MS_MAX), opened).await;
     let stream = match stream {

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use outlast_kernel::State;
 use outlast_kernel::event::{Event, EventKind, LostWhy};
+use outlast_kernel::ids::{Attempt, Millis, OpId};
 use outlast_kernel::input::Report;
 use outlast_kernel::operation::OperationKind;
 use outlast_protocol::worker::ReceiptStatus;
@@ -15,13 +16,16 @@ use outlast_store::Summary;
 
 use super::Engine;
 use super::census::Census;
-use super::committer::Work;
+use super::committer::{Step, Work};
+use super::dispatch::{Lane, WorkId};
 use super::live::Live;
 use crate::metrics::{Counter, Durations, Family, Kind, Labelled, Sample};
+use crate::telemetry::{Begun, Counts, Note, Spans};
 
 /// The engine's counters.
 pub(crate) struct Counters {
     census: Mutex<Census>,
+    spans: Option<Spans>,
     /// By kind.
     events: Labelled<1>,
     event_bytes: Counter,
@@ -99,9 +103,10 @@ impl WriteFailure {
 
 impl Counters {
     /// Begins at 0, with the census of the store.
-    pub(crate) fn new(census: Census) -> Counters {
+    pub(crate) fn new(census: Census, spans: Option<Spans>) -> Counters {
         Counters {
             census: Mutex::new(census),
+            spans,
             events: Labelled::new(["kind"]),
             event_bytes: Counter::default(),
             commits: Durations::default(),
@@ -129,7 +134,12 @@ impl Counters {
         *self.census.lock().unwrap_or_else(PoisonError::into_inner) = census;
         for work in works {
             match work {
-                Work::Step(step) => self.durable(&step.write.events, step.weight, &step.tally),
+                Work::Step(step) => {
+                    self.durable(&step.write.events, step.weight, &step.tally);
+                    if let Some(spans) = &self.spans {
+                        noted(spans, step);
+                    }
+                }
                 Work::Puts { .. } | Work::Blob { .. } | Work::Delete(_) | Work::Purge { .. } => {}
             }
         }
@@ -153,8 +163,18 @@ impl Counters {
     }
 
     /// Counts a task that went to a worker.
-    pub(crate) fn handed_out(&self, queue: &str) {
-        self.handed_out.count([queue]);
+    pub(crate) fn handed_out(&self, work: &WorkId, attempt: Attempt, lane: &Lane, at: Millis) {
+        self.handed_out.count([&lane.queue]);
+        if let Some(spans) = &self.spans {
+            spans.note(Note::Begun(Begun {
+                run: work.run.clone(),
+                op: work.op,
+                attempt,
+                activity: lane.activity.clone(),
+                queue: lane.queue.clone(),
+                at,
+            }));
+        }
     }
 
     /// Counts a report that was taken, or was not: `queue` is none if its attempt is no longer open.
@@ -180,6 +200,33 @@ impl Counters {
     /// Counts a report whose token nobody knows.
     pub(crate) fn unknown_token(&self) {
         self.dropped_reports.count(["unknown_token"]);
+    }
+}
+
+/// Notes what a step that is durable began or ended, for its spans.
+fn noted(spans: &Spans, step: &Step) {
+    let summary = &step.write.summary;
+    let run = || summary.run.clone();
+    for Event { time, kind, .. } in &step.write.events {
+        let at = *time;
+        let ended = |op: OpId, attempt: Attempt, activity: Option<&String>, outcome: &'static str| {
+            let activity = activity.cloned();
+            spans.note(Note::Ended { run: run(), op, attempt, activity, outcome, at });
+        };
+        if let EventKind::Done { op, attempt, activity, .. } = kind {
+            ended(*op, *attempt, Some(activity), "done");
+        } else if let EventKind::Failed { op, attempt, activity, .. } = kind {
+            ended(*op, *attempt, Some(activity), "failed");
+        } else if let EventKind::Lost { op, attempt, why } = kind {
+            ended(*op, *attempt, None, cause(*why));
+        } else if let EventKind::Void { op, .. } | EventKind::TimerFired { op, .. } = kind {
+            spans.note(Note::Closed { run: run(), op: *op, at });
+        }
+    }
+    if step.tally.census.ended > 0 {
+        let outcome = summary.view["outcome"]["kind"].as_str().unwrap_or_default().to_owned();
+        let (flow, started_at, at) = (summary.flow.clone(), summary.started_at, summary.updated_at);
+        spans.note(Note::Run { run: run(), flow, outcome, started_at, at });
     }
 }
 
@@ -334,6 +381,8 @@ impl Counters {
     }
 
     fn of_people(&self) -> Vec<Family> {
+        let none = Counts::default();
+        let spans = self.spans.as_ref().map_or(&none, Spans::counts);
         vec![
             Family::counter(
                 "outlast_questions_overdue_total",
@@ -344,6 +393,16 @@ impl Counters {
                 "outlast_mailbox_refusals_total",
                 "Messages that were refused because a run had too many unread.",
                 &self.mailbox_refusals,
+            ),
+            Family::counter(
+                "outlast_spans_exported_total",
+                "Spans that the collector took.",
+                &spans.exported,
+            ),
+            Family::counter(
+                "outlast_spans_dropped_total",
+                "Spans that the collector did not take, or for which there was no room.",
+                &spans.dropped,
             ),
             Family::counter(
                 "outlast_schedule_starts_total",

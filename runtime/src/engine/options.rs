@@ -9,6 +9,7 @@ use outlast_protocol::rates::Rate;
 
 use super::clock::{Clock, SystemClock};
 use crate::limits;
+use crate::telemetry::Spans;
 
 /// How an engine is opened.
 #[derive(Clone)]
@@ -34,6 +35,8 @@ pub struct Options {
     pub memory_budget: usize,
     /// How fast queues give out their tasks, by their names; others as fast as workers take them.
     pub rates: BTreeMap<String, Rate>,
+    /// Where it is noted what happens to runs, for a collector of spans; none: nowhere.
+    pub spans: Option<Spans>,
 }
 
 impl Default for Options {
@@ -49,6 +52,7 @@ impl Default for Options {
             live_runs_max: limits::LIVE_RUNS_MAX,
             memory_budget: limits::MEMORY_BUDGET_BYTES,
             rates: BTreeMap::new(),
+            spans: None,
         }
     }
 }

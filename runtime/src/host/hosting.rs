@@ -14,6 +14,7 @@ use crate::engine::{self, Engine};
 use crate::http::{Listener, Served, Server};
 use crate::limits::FLUSH_EVERY_MS;
 use crate::supervisor::Supervisor;
+use crate::telemetry::Spans;
 use outlast_protocol::profile::{Model, Profile};
 
 /// What a host has open.
@@ -21,6 +22,7 @@ pub(super) struct Hosting {
     engine: Engine,
     server: Server,
     supervisor: Option<Supervisor>,
+    spans: Option<Spans>,
     tasks: JoinSet<()>,
 }
 
@@ -29,7 +31,9 @@ impl Hosting {
     pub(super) async fn open(options: &Options) -> Result<Hosting, OpenError> {
         let (store, opened) = open_store(&options.directory).await?;
         let store = Arc::new(store);
-        let engine = Engine::open(Arc::<FjallStore>::clone(&store), options_of(options)).await?;
+        let (spans, exporter) = options.collector.clone().map(Spans::to).unzip();
+        let engine_options = engine::Options { spans: spans.clone(), ..options_of(options) };
+        let engine = Engine::open(Arc::<FjallStore>::clone(&store), engine_options).await?;
         let profile = match &options.profile {
             None => None,
             Some(profile) => {
@@ -54,7 +58,10 @@ impl Hosting {
             supervisor.map(|program| Supervisor::start(engine.clone(), setup(&options.directory, program)));
         let mut tasks = JoinSet::new();
         tasks.spawn(flush(store));
-        Ok(Hosting { engine, server, supervisor, tasks })
+        if let Some(exporter) = exporter {
+            tasks.spawn(exporter.run());
+        }
+        Ok(Hosting { engine, server, supervisor, spans, tasks })
     }
 
     /// Can be reached on these, too.
@@ -74,6 +81,9 @@ impl Hosting {
         // The server first: whoever waits is told at once to look for another host, and nobody asks an engine that has stopped.
         self.server.stop().await;
         self.engine.shutdown().await;
+        if let Some(spans) = &self.spans {
+            spans.flush().await;
+        }
         self.tasks.shutdown().await;
     }
 }

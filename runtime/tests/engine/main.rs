@@ -6,6 +6,7 @@ mod adoption;
 mod attempts;
 mod basics;
 mod blobs;
+mod census;
 mod deletions;
 mod durability;
 mod forks;

@@ -177,10 +177,10 @@ impl Shard {
     /// Gives a task to its worker. If nobody is there to take it, it was never handed out.
     fn deliver(&mut self, delivery: Delivery) {
         let Delivery { work, task, in_hand, begun, reply } = delivery;
-        let (attempt, lane) = (in_hand.attempt, in_hand.lane.clone());
+        let (attempt, lane, now) = (in_hand.attempt, in_hand.lane.clone(), in_hand.named_at);
         if self.ctx.dispatch.hand(&work, in_hand).is_some() {
             if reply.send(Ok(Some(task))).is_ok() {
-                self.ctx.counters.handed_out(&lane.queue);
+                self.ctx.counters.handed_out(&work, attempt, &lane, now);
                 tracing::debug!(run = %work.run, op = %work.op, %attempt, activity = lane.activity, "handed out");
                 return;
             }
