@@ -23,12 +23,17 @@ mod tail;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use mimalloc::MiMalloc;
 use outlast_workers::sdk::MaskedLog;
 use outlast_workers::tools::guard;
 use tracing_subscriber::EnvFilter;
 
 use arguments::Cli;
 use failure::{Exit, Failure};
+
+/// Half of what the engine did in the system's allocator was handing memory from one thread to another.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     // The tool worker starts this program again to watch over one command. That process reaps whatever it can, so nothing else may run
