@@ -161,6 +161,7 @@ impl Engine {
         let budget = Budget {
             runs: options.live_runs_max.div_ceil(shards),
             bytes: options.memory_budget.div_ceil(shards),
+            resting: limits::RESTING_RUNS_MAX.div_ceil(shards),
         };
         for ((number, messages), desk) in receivers.into_iter().enumerate().zip(desks) {
             tasks.spawn(Shard::new(Arc::clone(&ctx), (number, shards), budget, desk, messages).run());

@@ -14,6 +14,9 @@ pub const ADOPT_WITHIN_MS: u64 = 5_000;
 /// Runs in memory, over all shards: finding idle ones looks at all of them.
 pub const LIVE_RUNS_MAX: usize = 10_000;
 
+/// Runs in memory, of all shards, in which nothing goes on: enough for the conversations of a day, whose next message need not read them again.
+pub const RESTING_RUNS_MAX: usize = 1_000;
+
 /// Bytes of the states of runs in memory, over all shards, if nothing else is said: a part of what a small machine has.
 pub const MEMORY_BUDGET_BYTES: usize = 512 << 20;
 

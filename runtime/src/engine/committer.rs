@@ -443,7 +443,7 @@ fn batch_of(works: &[Work]) -> Batch {
                     let write: &mut RunWrite = &mut batch.runs[*at];
                     write.events.extend(step.write.events.iter().cloned());
                     write.index = step.write.index;
-                    write.summary = step.write.summary.clone();
+                    write.summary = Arc::clone(&step.write.summary);
                     write.snapshot = step.write.snapshot.clone();
                 } else {
                     places.insert(&step.write.run, batch.runs.len());

@@ -60,7 +60,8 @@ impl Desks {
                 .ok()
         });
         let file = file.map(Arc::new);
-        (0..shards).map(|place| Desk { file: file.clone(), place, suspects: suspects.clone() }).collect()
+        let desk = |place| Desk { file: file.clone(), place, suspects: suspects.clone(), lies: None };
+        (0..shards).map(desk).collect()
     }
 }
 
@@ -113,24 +114,36 @@ pub(crate) struct Desk {
     file: Option<Arc<File>>,
     place: usize,
     suspects: BTreeMap<RunId, Suspect>,
+    /// The run that lies there.
+    lies: Option<RunId>,
 }
 
 impl Desk {
-    /// Takes note that work on a run begins.
-    pub(crate) fn take(&self, run: &RunId) {
+    /// Takes note that work on a run begins, and that on the one before it has ended.
+    pub(crate) fn take(&mut self, run: &RunId) {
+        if self.lies.as_ref() == Some(run) {
+            return;
+        }
+        self.lies = Some(run.clone());
         let count = self.suspects.get(run).map_or(0, |suspect| suspect.count);
         self.write(self.place, &line(&format!("{count} {run}")));
     }
 
     /// Takes note that work is done.
-    pub(crate) fn clear(&self) {
-        self.write(self.place, b"\n");
+    pub(crate) fn clear(&mut self) {
+        if self.lies.take().is_some() {
+            self.write(self.place, b"\n");
+        }
     }
 
     /// Takes note that a step of a run is durable: whatever it did, it got over it.
     pub(crate) fn trust(&mut self, run: &RunId) {
         if let Some(suspect) = self.suspects.remove(run) {
             self.write(suspect.place, b"\n");
+            // What lies there says how many processes it has ended.
+            if self.lies.take_if(|lies| lies == run).is_some() {
+                self.take(run);
+            }
         }
     }
 
@@ -165,7 +178,7 @@ mod tests {
         for life in 0..3 {
             let before = if life == 0 { Vec::new() } else { vec![("bad".to_owned(), life)] };
             assert_eq!(counts(&path), before);
-            let desks = Desks::read(Some(&path)).lay_out(2, |_| false);
+            let mut desks = Desks::read(Some(&path)).lay_out(2, |_| false);
             desks[1].take(&good);
             desks[1].clear();
             desks[0].take(&bad);

@@ -1,7 +1,7 @@
 //! The runs of a shard that are in memory, within a budget of bytes and a number.
 //!
 //! Leaves reading runs to `live`. Invariant: what is beyond the budget is idle only until somebody makes room: then those that nobody used
-//! for longest go, except runs of which a step is on its way to the disk. Whoever is dropped is read again when it is needed.
+//! for longest go, and of those that rest more, except runs of which a step is on its way to the disk. Whoever is dropped is read again when it is needed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,12 +28,17 @@ pub(crate) struct Gauge {
 pub(crate) struct Budget {
     pub(crate) runs: usize,
     pub(crate) bytes: usize,
+    /// Of the runs, those that rest.
+    pub(crate) resting: usize,
 }
 
 /// The runs of a shard that are in memory.
 pub(crate) struct Hydrated {
     runs: HashMap<RunId, Weighed>,
     bytes: usize,
+    resting: usize,
+    /// How many may rest before somebody looks which of them may go.
+    resting_until: usize,
     budget: Budget,
     gauge: Arc<Gauge>,
 }
@@ -41,12 +46,14 @@ pub(crate) struct Hydrated {
 struct Weighed {
     live: Live,
     bytes: usize,
+    /// Whether nothing goes on in it: [`Live::rests`].
+    rests: bool,
 }
 
 impl Hydrated {
     /// Begins empty.
     pub(crate) fn new(budget: Budget, gauge: Arc<Gauge>) -> Hydrated {
-        Hydrated { runs: HashMap::new(), bytes: 0, budget, gauge }
+        Hydrated { runs: HashMap::new(), bytes: 0, resting: 0, resting_until: budget.resting, budget, gauge }
     }
 
     /// Returns a run that is in memory.
@@ -70,15 +77,18 @@ impl Hydrated {
         let bytes = weight(&live);
         self.make_room(1, bytes);
         self.bytes += bytes;
+        let rests = live.rests();
+        self.resting += usize::from(rests);
         self.gauge.runs.fetch_add(1, Ordering::Relaxed);
         self.gauge.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.runs.insert(run, Weighed { live, bytes });
+        self.runs.insert(run, Weighed { live, bytes, rests });
     }
 
     /// Drops a run.
     pub(crate) fn remove(&mut self, run: &RunId) {
-        if let Some(Weighed { bytes, .. }) = self.runs.remove(run) {
+        if let Some(Weighed { bytes, rests, .. }) = self.runs.remove(run) {
             self.bytes -= bytes;
+            self.resting -= usize::from(rests);
             self.gauge.runs.fetch_sub(1, Ordering::Relaxed);
             self.gauge.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
         }
@@ -90,6 +100,8 @@ impl Hydrated {
         let (before, now) = (weighed.bytes, weight(&weighed.live));
         weighed.bytes = now;
         self.bytes = self.bytes - before + now;
+        let rested = std::mem::replace(&mut weighed.rests, weighed.live.rests());
+        self.resting = self.resting - usize::from(rested) + usize::from(weighed.rests);
         self.gauge.bytes.fetch_add(now as u64, Ordering::Relaxed);
         self.gauge.bytes.fetch_sub(before as u64, Ordering::Relaxed);
         self.make_room(0, 0);
@@ -102,20 +114,34 @@ impl Hydrated {
 
     /// Drops runs that nobody used for long until so much more fits; more than that at once, because finding them looks at all.
     fn make_room(&mut self, runs: usize, bytes: usize) {
-        let Budget { runs: runs_max, bytes: bytes_max } = self.budget;
+        if self.resting > self.resting_until {
+            let (most, share) = (self.budget.resting, self.budget.resting / limits::EVICT_SHARE);
+            let excess = self.resting - (most - share);
+            for run in self.unused(|weighed| weighed.rests).into_iter().take(excess) {
+                self.remove(&run);
+            }
+            // What is on its way to the disk stays, and need not be looked at with every step.
+            self.resting_until = most.max(self.resting + share);
+        }
+        let Budget { runs: runs_max, bytes: bytes_max, .. } = self.budget;
         if self.runs.len() + runs <= runs_max && self.bytes + bytes <= bytes_max {
             return;
         }
-        let idle = self.runs.iter().filter(|(_, weighed)| weighed.live.pending == 0);
-        let mut idle: Vec<(u64, RunId)> = idle.map(|(run, it)| (it.live.used, run.clone())).collect();
-        idle.sort_unstable_by_key(|(used, _)| *used);
         let below = |max: usize| max - max / limits::EVICT_SHARE;
-        for (_, run) in idle {
+        for run in self.unused(|_| true) {
             if self.runs.len() + runs <= below(runs_max) && self.bytes + bytes <= below(bytes_max) {
                 return;
             }
             self.remove(&run);
         }
+    }
+
+    /// Returns runs that may be dropped, those that nobody used for longest first.
+    fn unused(&self, fits: impl Fn(&Weighed) -> bool) -> Vec<RunId> {
+        let idle = self.runs.iter().filter(|(_, weighed)| weighed.live.pending == 0 && fits(weighed));
+        let mut idle: Vec<(u64, &RunId)> = idle.map(|(run, it)| (it.live.used, run)).collect();
+        idle.sort_unstable_by_key(|(used, _)| *used);
+        idle.into_iter().map(|(_, run)| run.clone()).collect()
     }
 }
 

@@ -209,6 +209,11 @@ impl Live {
         changes
     }
 
+    /// Tells whether nothing of it is for a worker or another run: it has ended, or waits for people, messages or a timer.
+    pub(crate) fn rests(&self) -> bool {
+        !self.index.ready && self.told.is_empty()
+    }
+
     /// Tells whether it is time for a snapshot: the events since the last one weigh more than it would.
     pub(crate) fn wants_snapshot(&self) -> bool {
         let (events, bytes) = self.since_snapshot;

@@ -155,15 +155,15 @@ pub(crate) struct Partial {
 pub(crate) struct Look {
     pub(crate) view: RunView,
     pub(crate) motion: Motion,
-    /// Changes with every durable step.
-    pub(crate) changed: watch::Receiver<u64>,
+    /// Told with every durable step: what can move the run after it, as far as its history tells.
+    pub(crate) changed: watch::Receiver<Motion>,
 }
 
 /// Whether a message was taken.
 #[derive(Debug)]
 pub(crate) enum Unread {
     /// Not yet; changes with every durable step.
-    Still(watch::Receiver<u64>),
+    Still(watch::Receiver<Motion>),
     /// It was.
     Taken,
     /// The run ended without it.
@@ -195,8 +195,8 @@ pub(crate) enum Consequence {
     Unhand(WorkId, Attempt),
     /// Watchers see frames.
     Frames(Vec<Frame>),
-    /// Whoever waits for a change of the run looks again.
-    Changed(Seq),
+    /// Whoever waits for a change of the run hears what can move it now.
+    Changed(Motion),
     /// An input was accepted, or refused because of what may not be durable yet.
     Accepted(Reply<Seq>, Result<Seq, ApiError>),
     /// A run was migrated, or was not.

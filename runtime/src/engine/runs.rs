@@ -25,7 +25,6 @@ use super::frames::emit_json;
 use super::history::{each_after, stored};
 use super::message::{Look, Message, StartRun, Unread};
 use super::view;
-use super::waiting::Motion;
 use super::watch::Watch;
 use crate::limits;
 
@@ -200,12 +199,20 @@ impl Engine {
         let until = self.until(wait);
         loop {
             let Look { view, motion, mut changed } = self.look(&run).await?;
-            match motion {
-                Motion::People | Motion::Still => return Ok(view),
-                Motion::Moves | Motion::Waits => {}
+            if motion.is_for_the_caller() {
+                return Ok(view);
             }
+            // A step after which it still goes on by itself is no reason to look again.
+            let moved = async {
+                loop {
+                    changed.changed().await.map_err(|_| errors::stopping())?;
+                    if changed.borrow_and_update().is_for_the_caller() {
+                        return Ok(());
+                    }
+                }
+            };
             tokio::select! {
-                more = changed.changed() => if more.is_err() { return Err(errors::stopping()) },
+                moved = moved => moved?,
                 () = self.core.ctx.clock.sleep_until(until) => return Ok(self.look(&run).await?.view),
             }
         }

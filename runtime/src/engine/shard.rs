@@ -120,6 +120,7 @@ impl Shard {
                 () = sleep, if open && room => self.wake(),
             }
             self.do_todo();
+            self.desk.clear();
         }
         if let Some(stopped) = self.stopped.take() {
             // Whoever asked may be gone; the shard ends all the same.
@@ -172,16 +173,14 @@ impl Shard {
         }
     }
 
-    /// Does something about a run, which lies on the desk meanwhile. What is quarantined is only answered for, not worked on.
+    /// Does something about a run, which lies on the desk until another one does, or the shard has nothing more to do. What is
+    /// quarantined is only answered for, not worked on.
     fn work_on(&mut self, run: &RunId, work: impl FnOnce(&mut Shard)) {
-        let is_touched = !self.ctx.quarantine.holds(run);
-        if is_touched {
-            self.desk.take(run);
+        match self.ctx.quarantine.holds(run) {
+            true => self.desk.clear(),
+            false => self.desk.take(run),
         }
         work(self);
-        if is_touched {
-            self.desk.clear();
-        }
     }
 
     fn act_on(&mut self, message: Message) {

@@ -98,8 +98,8 @@ pub(crate) fn view(
     (view, motion)
 }
 
-/// Makes what the store keeps for lists and look-ups.
-pub(crate) fn summary(facts: &Facts, state: &State, now: Millis, flows: &Flows) -> Summary {
+/// Makes what the store keeps for lists and look-ups, and tells what can move the run, as far as its history tells.
+pub(crate) fn summary(facts: &Facts, state: &State, now: Millis, flows: &Flows) -> (Summary, Motion) {
     let (view, motion) = view(facts, state, now, flows, None);
     // Work that waits for a worker may be in hand: whoever reads the list asks the dispatch.
     let for_worker = matches!(view.waiting_for, Some(WaitingFor::Worker { .. }));
@@ -110,7 +110,7 @@ pub(crate) fn summary(facts: &Facts, state: &State, now: Millis, flows: &Flows) 
         (None, None, Motion::Waits | Motion::People | Motion::Still) if for_worker => Status::Running,
         (None, None, Motion::Waits | Motion::People | Motion::Still) => Status::Waiting,
     };
-    Summary {
+    let summary = Summary {
         run: state.run().clone(),
         flow: facts.flow.clone(),
         machine: facts.machine.clone(),
@@ -119,7 +119,8 @@ pub(crate) fn summary(facts: &Facts, state: &State, now: Millis, flows: &Flows) 
         started_at: facts.started_at,
         updated_at: state.time(),
         view: doubted(thinned(view), state),
-    }
+    };
+    (summary, motion)
 }
 
 /// Returns what the store keeps of a view: not what the summary around it says too, nor what is as in most runs. It is written with every

@@ -24,6 +24,16 @@ pub(crate) enum Motion {
     Still,
 }
 
+impl Motion {
+    /// Tells whether the run goes no further by itself: whoever waits for it hears so.
+    pub(crate) fn is_for_the_caller(self) -> bool {
+        match self {
+            Motion::People | Motion::Still => true,
+            Motion::Moves | Motion::Waits => false,
+        }
+    }
+}
+
 /// Returns what a worker must offer to take an operation.
 pub(crate) fn lane_of(activity: &ActivityOp, profile: &str) -> Lane {
     Lane {

@@ -6,12 +6,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use outlast_kernel::ids::{Attempt, OpId, RunId, Seq};
+use outlast_kernel::ids::{Attempt, OpId, RunId};
 use outlast_protocol::run::{Frame, FrameKind};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use super::message::Partial;
+use super::waiting::Motion;
 use crate::limits;
 
 /// Who follows runs.
@@ -23,7 +24,7 @@ pub(crate) struct Watchers {
 #[derive(Default)]
 struct Watched {
     frames: Vec<Watcher>,
-    changed: Option<watch::Sender<u64>>,
+    changed: Option<watch::Sender<Motion>>,
     partials: BTreeMap<OpId, Output>,
 }
 
@@ -78,16 +79,16 @@ impl Watchers {
     }
 
     /// Returns what changes with every durable step of a run.
-    pub(crate) fn changed(&mut self, run: &RunId) -> watch::Receiver<u64> {
+    pub(crate) fn changed(&mut self, run: &RunId) -> watch::Receiver<Motion> {
         let watched = self.runs.entry(run.clone()).or_default();
-        watched.changed.get_or_insert_with(|| watch::Sender::new(0)).subscribe()
+        watched.changed.get_or_insert_with(|| watch::Sender::new(Motion::Moves)).subscribe()
     }
 
     /// Tells whoever waits that a step is durable.
-    pub(crate) fn tell_changed(&mut self, run: &RunId, n: Seq) {
+    pub(crate) fn tell_changed(&mut self, run: &RunId, motion: Motion) {
         let Some(watched) = self.runs.get_mut(run) else { return };
         if let Some(changed) = &watched.changed {
-            changed.send_replace(n.0);
+            changed.send_replace(motion);
         }
         self.tidy(run);
     }

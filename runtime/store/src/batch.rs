@@ -1,5 +1,7 @@
 //! What is written together.
 
+use std::sync::Arc;
+
 use outlast_kernel::Json;
 use outlast_kernel::event::{Event, EventKind};
 use outlast_kernel::ids::{Millis, RunId, Seq};
@@ -61,7 +63,7 @@ pub struct RunWrite {
     /// The views after this step.
     pub index: Index,
     /// What lists and look-ups show.
-    pub summary: Summary,
+    pub summary: Arc<Summary>,
     /// A snapshot of the state after this step, if it is time for one: opaque bytes of the engine.
     pub snapshot: Option<Vec<u8>>,
     /// Where events come from; in the first step of a fork only.
@@ -120,24 +122,33 @@ pub struct Index {
     pub due: Option<Millis>,
 }
 
-/// What lists and look-ups show of a run without reading its history.
+/// What lists and look-ups show of a run without reading its history. It is written with every step of every run, so its names are short;
+/// the long ones are those of older stores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The run.
+    #[serde(rename = "r", alias = "run")]
     pub run: RunId,
     /// The flow's name.
+    #[serde(rename = "f", alias = "flow")]
     pub flow: String,
     /// The machine's hash.
+    #[serde(rename = "m", alias = "machine")]
     pub machine: String,
     /// The environment profile that it was started with.
+    #[serde(rename = "p", alias = "profile")]
     pub profile: String,
     /// The coarse status.
+    #[serde(rename = "s", alias = "status")]
     pub status: Status,
     /// When it started.
+    #[serde(rename = "a", alias = "started_at")]
     pub started_at: Millis,
     /// When its last event was accepted.
+    #[serde(rename = "u", alias = "updated_at")]
     pub updated_at: Millis,
     /// The run as the contract shows it.
+    #[serde(rename = "v", alias = "view")]
     pub view: Json,
 }
 

@@ -62,6 +62,8 @@ struct Committer {
     commit_us_max: u64,
     /// Bytes that were taken away since their room was given back last.
     purged_bytes: u64,
+    /// Bytes that were written since memtables were turned into tables last.
+    unflushed_bytes: u64,
     mark: mark::MarkFile,
 }
 
@@ -90,7 +92,7 @@ impl FjallStore {
         &self.directory
     }
 
-    /// Writes memtables to tables, so that a quiet keyspace does not keep old journals alive. Call it now and then while idle.
+    /// Has memtables written to tables, so that a quiet keyspace does not keep old journals alive. Call it now and then while idle.
     ///
     /// # Errors
     /// [`StoreError::Disk`].
@@ -141,7 +143,14 @@ impl FjallStore {
         committer.commit_us_max = committer.commit_us_max.max(committer.commit_us_last);
         committer.commit_last += 1;
         committer.commits += 1;
-        committer.mark.write(committer.commit_last).map_err(|e| self.poisoned("write the mark", &e))
+        committer.mark.write(committer.commit_last).map_err(|e| self.poisoned("write the mark", &e))?;
+        committer.unflushed_bytes += plan.bytes;
+        if committer.unflushed_bytes < limits::UNFLUSHED_BYTES {
+            return Ok(());
+        }
+        committer.unflushed_bytes = 0;
+        // Nobody waits for the tables themselves.
+        self.flush()
     }
 }
 

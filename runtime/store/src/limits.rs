@@ -39,14 +39,15 @@ pub const PAGE_SCAN_MAX: usize = 4_000;
 /// Events, runs or due times that one read returns at most, whatever the caller asks for.
 pub const READ_MAX: usize = 100_000;
 
-/// Bytes of the history keyspace's memtable: fewer, larger flushes; the journal limit bounds the time to reopen anyway.
-pub const LOG_MEMTABLE_BYTES: u64 = 128 << 20;
+/// Bytes of a keyspace's memtable: more than all of them get before they are flushed.
+pub const MEMTABLE_BYTES: u64 = 32 << 20;
 
-/// Bytes of every other keyspace's memtable.
-pub const COLD_MEMTABLE_BYTES: u64 = 32 << 20;
+/// Bytes of keys and values after which memtables are turned into tables: what is in none is read from the journals again when the store
+/// is opened, at about 100 MiB/s, and new work waits for that.
+pub const UNFLUSHED_BYTES: u64 = 16 << 20;
 
-/// Bytes of all journals: reopening costs about 5 ms for each MiB of them.
-pub const JOURNAL_BYTES_MAX: u64 = 128 << 20;
+/// Bytes of all journals, the least that the database takes; what is flushed by bytes keeps them below it.
+pub const JOURNAL_BYTES_MAX: u64 = 64 << 20;
 
 /// Tables in level 0 before they are merged.
 pub const L0_TABLES: u8 = 8;

@@ -303,7 +303,7 @@ async fn a_run_with_a_history_that_does_not_fit_is_shown_and_harms_no_other() {
         events: vec![event],
         index_before: index,
         index,
-        summary,
+        summary: summary.into(),
         snapshot: None,
         origin: None,
     };

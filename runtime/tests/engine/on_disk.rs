@@ -194,7 +194,7 @@ async fn a_write_that_does_not_know_the_end_of_the_history_is_refused() {
         events,
         index_before: index,
         index,
-        summary,
+        summary: summary.into(),
         snapshot: None,
         origin: None,
     };

@@ -160,9 +160,8 @@ impl Shard {
         }
         let Some(live) = self.live.get_mut(run) else { unreachable!("a draft is made of a run in memory") };
         let Draft { fold, at, events, frames, .. } = draft;
-        let n = fold.state.last();
         let weight: usize = events.iter().map(event_weight).sum();
-        let summary = view::summary(&live.facts, &fold.state, at, &self.ctx.flows);
+        let (summary, motion) = view::summary(&live.facts, &fold.state, at, &self.ctx.flows);
         let tally = Tally::of(live, &fold.state, &events, &summary);
         live.counted = Census::of(&summary);
         live.fold = fold;
@@ -181,7 +180,7 @@ impl Shard {
             consequences.push(Consequence::Frames(frames));
         }
         consequences.extend(live.changes(at).consequences());
-        consequences.push(Consequence::Changed(n));
+        consequences.push(Consequence::Changed(motion));
         if let Some(due) = live.index.due {
             self.timers.note(due, run);
         }
@@ -191,7 +190,7 @@ impl Shard {
             events,
             index_before,
             index: live.index,
-            summary,
+            summary: Arc::new(summary),
             snapshot,
             origin: live.origin.take(),
         };

@@ -124,7 +124,7 @@ impl Shard {
                 self.ctx.dispatch.unhand(&work, attempt);
             }
             Consequence::Frames(frames) => self.watchers.send(run, &frames),
-            Consequence::Changed(n) => self.watchers.tell_changed(run, n),
+            Consequence::Changed(motion) => self.watchers.tell_changed(run, motion),
             Consequence::Accepted(reply, answer) => drop(reply.send(answer)),
             Consequence::Migrated(reply, answer) => drop(reply.send(answer)),
             Consequence::Started(reply, answer) => drop(reply.send(*answer)),

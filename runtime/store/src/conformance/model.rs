@@ -78,7 +78,7 @@ fn batch(random: &mut Random, model: &mut BTreeMap<RunId, Run>, seed: u64) -> Ba
             events,
             index_before: entry.index,
             index,
-            summary: summary.clone(),
+            summary: summary.clone().into(),
             snapshot,
             origin: None,
         });

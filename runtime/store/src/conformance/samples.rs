@@ -67,7 +67,7 @@ pub fn step(of: &RunId, before: Head, count: u64) -> RunWrite {
         events: messages(&before, count),
         index_before: Index::default(),
         index: Index::default(),
-        summary: summary(of, 1_000),
+        summary: summary(of, 1_000).into(),
         snapshot: None,
         origin: None,
     }

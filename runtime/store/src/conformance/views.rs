@@ -117,7 +117,7 @@ pub(super) fn pages(place: &dyn Place) -> Result<(), StoreError> {
         let id = run(&format!("p_{i}~x"));
         let started_at = (i * 7) % 10 - 4; // Some start together, some before 1970.
         let summary = summary(&id, started_at);
-        commit(&*store, RunWrite { summary: summary.clone(), ..step(&id, Head::default(), 1) })?;
+        commit(&*store, RunWrite { summary: summary.clone().into(), ..step(&id, Head::default(), 1) })?;
         expected.push(summary);
     }
     expected.sort_by(|a, b| (b.started_at, &a.run).cmp(&(a.started_at, &b.run)));
@@ -158,7 +158,7 @@ pub(super) fn filters(place: &dyn Place) -> Result<(), StoreError> {
             (summary.status, summary.flow, summary.profile) =
                 (Status::Blocked, "rare".into(), "other".into());
         }
-        runs.push(RunWrite { summary, ..step(&id, Head::default(), 1) });
+        runs.push(RunWrite { summary: summary.into(), ..step(&id, Head::default(), 1) });
     }
     store.commit(&Batch { runs, ..Batch::default() })?;
     let any = Filter::default();

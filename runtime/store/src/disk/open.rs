@@ -118,6 +118,7 @@ impl FjallStore {
             commit_us_last: 0,
             commit_us_max: 0,
             purged_bytes: 0,
+            unflushed_bytes: 0,
             mark: MarkFile::open(directory, commit_last)?,
         };
         let store = FjallStore {
@@ -189,7 +190,7 @@ pub(super) fn start(directory: &Path, path: &Path, created: bool) -> Result<(Dat
             let what = format!("the keyspace {} of {}", space.name(), path.display());
             return Err(StoreError::Damaged { what, detail: "it is missing".into() });
         }
-        database.keyspace(space.name(), || keyspace_options(space)).map_err(failed)
+        database.keyspace(space.name(), keyspace_options).map_err(failed)
     };
     let spaces = Spaces {
         log: open(Space::Log)?,
@@ -201,13 +202,9 @@ pub(super) fn start(directory: &Path, path: &Path, created: bool) -> Result<(Dat
 }
 
 /// Options count only when a keyspace is made, so a change of them reaches new stores only.
-fn keyspace_options(space: Space) -> KeyspaceCreateOptions {
-    let memtable = match space {
-        Space::Log => limits::LOG_MEMTABLE_BYTES,
-        Space::View | Space::Blob | Space::Meta => limits::COLD_MEMTABLE_BYTES,
-    };
+fn keyspace_options() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
-        .max_memtable_size(memtable)
+        .max_memtable_size(limits::MEMTABLE_BYTES)
         .data_block_compression_policy(CompressionPolicy::disabled())
         .compaction_strategy(Arc::new(Leveled::default().with_l0_threshold(limits::L0_TABLES)))
 }
