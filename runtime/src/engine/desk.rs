@@ -189,6 +189,8 @@ mod tests {
         assert_eq!(counts(&path), [("bad".to_owned(), 3)]);
         desks[0].take(&bad);
         desks[0].trust(&bad);
+        // It still lies there, but what it did before counts no more.
+        assert_eq!(counts(&path), [("bad".to_owned(), 1)]);
         desks[0].clear();
         assert_eq!(counts(&path), []);
         desks[0].take(&bad);

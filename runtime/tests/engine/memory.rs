@@ -72,6 +72,24 @@ async fn runs_that_wait_are_not_in_memory_and_a_restart_reads_those_that_have_wo
 }
 
 #[tokio::test]
+async fn of_runs_in_which_nothing_goes_on_few_stay_in_memory() {
+    const RESTING: u64 = 1_000;
+    let clock = Arc::new(ManualClock::new(START));
+    let world = open(&MemoryStore::new(), &clock, 10_000, 1 << 30).await;
+    world.deploy(super::world::FLOWS).await;
+    for i in 0..WAITING {
+        world.start(&format!("w{i}"), "Chat", json!({ "topic": "t" })).await;
+    }
+    // Those with work for a worker are kept, however many rest.
+    for i in 0..WAITING / 2 {
+        world.start(&format!("r{i}"), "Two", json!({ "x": 1 })).await;
+    }
+    world.settle().await;
+    let (runs, at_work) = (figure(&world, "runs"), WAITING as u64 / 2);
+    assert!((at_work..=at_work + RESTING * 11 / 10).contains(&runs), "{runs}");
+}
+
+#[tokio::test]
 async fn large_states_stay_within_the_budget_of_bytes() {
     const BUDGET: u64 = 1 << 20;
     const TEXT: usize = 50_000;

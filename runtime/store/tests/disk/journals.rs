@@ -42,6 +42,34 @@ fn a_keyspace_that_is_seldom_written_keeps_no_journal_alive() {
     assert_eq!(must(store.head(&run("r"))).map(|(found, _)| found), Some(head));
 }
 
+/// What is in tables need not be read from journals when the store is opened, and is not kept in memory.
+#[test]
+fn memtables_become_tables_by_bytes_without_being_told() {
+    let text = "x".repeat(limits::BLOB_BYTES_MIN - 200);
+    let directory = must(TempDir::new());
+    let (store, _) = open(directory.path());
+    let (mut head, mut written) = (Head::default(), 0);
+    let place = directory.path().join("db/keyspaces");
+    let before = tables(&place);
+    while written < limits::UNFLUSHED_BYTES {
+        let events = (1..=500).map(|i| message(head.seq.0 + i, &text)).collect();
+        head = must(commit(&store, RunWrite { events, ..step(&run("r"), head, 1) }));
+        written += 500 * text.len() as u64;
+    }
+    // Others write them; a test that never sees one is ended from outside.
+    while tables(&place) == before {
+        std::thread::yield_now();
+    }
+}
+
+/// Counts the tables below a directory.
+fn tables(directory: &Path) -> usize {
+    let Ok(entries) = fs::read_dir(directory) else { return 0 };
+    let paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    let here = directory.ends_with("tables");
+    paths.iter().map(|path| if path.is_dir() { tables(path) } else { usize::from(here) }).sum()
+}
+
 fn journals(directory: &Path) -> u64 {
     let mut bytes = 0;
     for entry in must(fs::read_dir(directory.join("db"))) {
