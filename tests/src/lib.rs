@@ -3,6 +3,7 @@
 //! Leaves unit tests to the crates. Invariant: nothing here sleeps; tests wait for conditions, with a deadline.
 
 pub mod collector;
+pub mod held;
 pub mod http;
 pub mod ledger;
 pub mod model_server;

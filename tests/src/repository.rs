@@ -31,3 +31,12 @@ fn collect(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
         }
     }
 }
+
+/// Returns the text of a page of the repository between the first fence of this kind and the next one; empty if there is none.
+#[must_use]
+pub fn block(page: &str, kind: &str) -> String {
+    let text = std::fs::read_to_string(root().join(page)).unwrap_or_default();
+    let fence = format!("```{kind}\n");
+    let after = text.split_once(&fence).map(|(_, after)| after);
+    after.and_then(|after| after.split_once("```")).map(|(block, _)| block.to_owned()).unwrap_or_default()
+}

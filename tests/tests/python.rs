@@ -1,10 +1,16 @@
 //! The Python package: its own tests, run against this build of the binary.
 //!
-//! Needs `python3`, 3.10 or newer, and nothing beyond its standard library. Leaves what is tested to `workers/python/tests`.
+//! Needs `python3`, 3.10 or newer, and nothing beyond its standard library. Leaves what is tested to `workers/python/tests`, but for the
+//! ten lines of the package's page, which run here as they stand there.
 
 use std::process::Command;
 
+use outlast_tests::held::Held;
+use outlast_tests::process::{Process, until};
+use outlast_tests::repository::block;
+use outlast_tests::world::World;
 use outlast_tests::{repository, world};
+use serde_json::json;
 
 fn suite(module: &str) {
     let package = repository::root().join("workers/python");
@@ -62,4 +68,35 @@ fn the_client_drives_runs_over_restarts() {
 #[test]
 fn secrets_are_known_to_the_worker_alone() {
     suite("test_secrets");
+}
+
+/// Starts the worker of the package's page, as it is written there.
+fn hello(world: &World, variable: &str, place: &str) -> Process {
+    world.write("hello.py", &block("workers/python/README.md", "python"));
+    let mut command = Command::new("python3");
+    command.arg("hello.py").current_dir(world.work()).env(variable, place);
+    command
+        .env("PYTHONPATH", repository::root().join("workers/python/src"))
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    Process::start(&mut command)
+}
+
+/// The worker has greeted and not told it yet: it is killed there, and the next one greets again. That one outlives the runtime.
+#[test]
+fn the_ten_lines_of_the_page_serve_across_kills_of_the_worker_and_the_runtime() {
+    let world = World::new();
+    world.write("hello.flow", &block("workers/PROTOCOL.md", "flow"));
+    let mut server = world.host(&["--no-workers", "hello.flow"]);
+    let held = Held::new(&world.work(), world.socket());
+    let mut worker = hello(&world, "OUTLAST_URL", &held.url());
+    world.begin("Hello", "hello-1", &json!({"name": "Ann"}));
+    until("the attempt to be over for the worker alone", || held.reports() > 0);
+    worker.murder();
+    assert_eq!(world.get("/v1/runs/hello-1")["status"], "running", "nobody has told the result");
+    let _worker = hello(&world, "OUTLAST_DATA", &world.data().display().to_string());
+    assert_eq!(world.outcome("hello-1")["value"], "hello Ann");
+    server.murder();
+    let _server = world.host(&["--no-workers"]);
+    world.begin("Hello", "hello-2", &json!({"name": "Bob"}));
+    assert_eq!(world.outcome("hello-2")["value"], "hello Bob", "by the worker that was there before");
 }

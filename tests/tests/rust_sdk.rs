@@ -2,24 +2,21 @@
 
 use std::process::Command;
 
+use outlast_tests::held::Held;
 use outlast_tests::process::{Process, until};
-use outlast_tests::repository;
+use outlast_tests::repository::{self, block};
 use outlast_tests::world::{World, binary};
 use serde_json::json;
 
-/// The text of a page between a fence of this kind and the next one.
-fn block(page: &str, kind: &str) -> String {
-    let text = std::fs::read_to_string(repository::root().join(page)).unwrap_or_default();
-    let fence = format!("```{kind}\n");
-    let after = text.split_once(&fence).map(|(_, after)| after);
-    after.and_then(|after| after.split_once("```")).map(|(block, _)| block.to_owned()).unwrap_or_default()
+/// Starts the worker of the page as a user does: with nothing but where the runtime is in its environment.
+fn hello_at(world: &World, variable: &str, place: &str) -> Process {
+    let mut command = Command::new(binary("outlast-hello-worker"));
+    command.current_dir(world.work()).env_clear().env(variable, place);
+    Process::start(&mut command)
 }
 
-/// Starts the worker of the page as a user does: with nothing but the data directory in its environment.
 fn hello(world: &World) -> Process {
-    let mut command = Command::new(binary("outlast-hello-worker"));
-    command.current_dir(world.work()).env_clear().env("OUTLAST_DATA", world.data());
-    Process::start(&mut command)
+    hello_at(world, "OUTLAST_DATA", &world.data().display().to_string())
 }
 
 #[test]
@@ -47,4 +44,20 @@ fn the_worker_of_the_page_serves_across_kills_of_the_runtime_and_of_itself() {
     let _server = world.host(&["--no-workers"]);
     let _worker = hello(&world);
     assert_eq!(world.outcome("hello-3")["value"], "hello Eve");
+}
+
+/// The worker has greeted and not told it yet: it is killed there, and the next one greets again.
+#[test]
+fn the_worker_of_the_page_may_be_killed_in_the_middle_of_an_attempt() {
+    let world = World::new();
+    world.write("hello.flow", &block("workers/PROTOCOL.md", "flow"));
+    let _server = world.host(&["--no-workers", "hello.flow"]);
+    let held = Held::new(&world.work(), world.socket());
+    let mut worker = hello_at(&world, "OUTLAST_URL", &held.url());
+    world.begin("Hello", "hello-1", &json!({"name": "Ann"}));
+    until("the attempt to be over for the worker alone", || held.reports() > 0);
+    worker.murder();
+    assert_eq!(world.get("/v1/runs/hello-1")["status"], "running", "nobody has told the result");
+    let _worker = hello(&world);
+    assert_eq!(world.outcome("hello-1")["value"], "hello Ann");
 }
