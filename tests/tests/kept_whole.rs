@@ -6,6 +6,7 @@ use outlast_tests::model_server::{KEY, ModelServer, Reply, count, last_text, mes
 use outlast_tests::process::until;
 use outlast_tests::world::{Role, World};
 use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
 
 /// Five megabytes of numbers, with a secret among them.
 const COMMAND: &str = "seq 1 400000; echo \"key=$DEPLOY_KEY\"; seq 400001 750000";
@@ -121,4 +122,47 @@ fn what_is_left_out_of_a_file_or_a_search_can_be_read_too() {
         assert_eq!(second_turn(&world, &model), expected, "{tool} {args}");
         drop(server);
     }
+}
+
+/// Serves this text to whoever asks, and returns where.
+fn page(text: String) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().map_while(Result::ok) {
+            let mut asked = [0; 4096];
+            let _request = client.read(&mut asked);
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+                text.len()
+            );
+            let _gone = client.write_all(head.as_bytes()).and_then(|()| client.write_all(text.as_bytes()));
+        }
+    });
+    format!("http://{place}")
+}
+
+/// Case LIM-04: a page is cut for the model and kept whole, as the output of a command is.
+#[test]
+fn a_long_page_is_read_on_after_a_kill() {
+    let place = page((1..=500_000).map(|n| format!("row {n}\n")).collect());
+    let model = reads_on("fetch", json!({"url": format!("{place}/rows")}), 300_000);
+    let world = World::with_examples()
+        .with_variable("OUTLAST_MODEL_URL", &model.url())
+        .with_variable("OPENAI_API_KEY", KEY);
+    world.write("outlast.toml", &format!("[permissions]\nallow = ['fetch({place}/*)']\n"));
+    let mut server = world.host(&["examples/agent.flow"]);
+    world.begin("Agent", "r", &json!({"task": "go"}));
+    until("the first turn to end", || world.get("/v1/runs/r")["state"] == "Idle");
+    let cut = told(model.seen().bodies.last().unwrap())[0].to_owned();
+    assert!(cut.len() < 60_000 && cut.contains("row 1\n") && cut.contains("bytes left out"), "{}", cut.len());
+    let name = name_in(&cut).unwrap();
+    server.murder();
+    world.kill(Role::Tool);
+    world.kill(Role::Model);
+    let _server = world.host(&[]);
+    assert_eq!(second_turn(&world, &model), "row 300000\nrow 300001\nrow 300002\n");
+    let fetched = world.run(&["blob", &name, "--out", "whole.txt"]);
+    assert_eq!(fetched.code, Some(0), "{fetched:?}");
+    assert_eq!(world.file("whole.txt").lines().count(), 500_000);
 }
