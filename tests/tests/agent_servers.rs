@@ -66,7 +66,7 @@ fn what_a_person_wrote_into_the_catalogue_holds_for_the_agent_too() {
     let end = world.run(&["run", "--mcp", FILE, "--task", "put it"]);
     assert_eq!(end.code, Some(0), "{end:?}");
     assert!(end.stdout.contains("heard: noted n"), "{end:?}");
-    assert!(end.stderr.contains("tools of MCP servers: bank (22)"), "{end:?}");
+    assert!(end.stderr.contains("tools of MCP servers: bank (23)"), "{end:?}");
 }
 
 #[test]
@@ -138,6 +138,69 @@ fn a_question_of_a_server_may_be_refused() {
     let line = chat.line("the answer", |line| line.contains("heard: "));
     assert!(line.contains("none of its business"), "{line}");
     until("the agent to be idle", || world.get("/v1/runs?limit=1")["items"][0]["state"] == "Idle");
+}
+
+/// Case LIM-04: what a server answers is cut for the model and kept whole, after a kill too.
+#[test]
+fn a_long_answer_of_a_server_is_kept_whole() {
+    let bytes = 5 << 20;
+    let model = calls("bank__huge", json!({"bytes": bytes}));
+    let world = world_of(&model);
+    let mut chat = world.start(&["chat", "--mcp", FILE]);
+    chat.say("how much is there?");
+    id_of(&mut chat);
+    chat.line("the answer", |line| line.contains("heard: "));
+    chat.kill();
+    world.kill(Role::Tool);
+    let seen = model.seen();
+    let told = last_text(seen.bodies.last().unwrap(), "tool");
+    drop(seen);
+    assert!(told.len() < 60_000 && told.contains("bytes left out"), "{}", told.len());
+    let at = told.find("blob:").expect("it is named");
+    let fetched = world.run(&["blob", &told[at..at + "blob:".len() + 64], "--out", "whole.txt"]);
+    assert_eq!(fetched.code, Some(0), "{fetched:?}");
+    let whole = world.file("whole.txt");
+    assert!(whole.len() == bytes && whole.bytes().all(|byte| byte == b'h'), "{}", whole.len());
+}
+
+/// A page that a server wants opened is a question that survives a kill of everything; each driver answers it in a word.
+#[test]
+fn a_page_that_a_server_wants_opened_is_a_question_with_its_whole_address() {
+    let url = "https://accounts.example/login?for=outlast";
+    let model = calls("bank__visit", json!({"url": url}));
+    let world = world_of(&model);
+    let asks =
+        |line: &str| line.contains(&format!("bank asks: open a page at accounts.example yourself: <{url}>"));
+    let mut chat = world.start(&["chat", "--mcp", FILE]);
+    chat.say("log in");
+    let id = id_of(&mut chat);
+    chat.line("the approval", |line| line.contains("? Run bank__visit?"));
+    chat.say("y");
+    chat.line("the server's question", asks);
+    chat.kill();
+    world.kill(Role::Tool);
+    let shown = world.run(&["show", &id]).stdout;
+    assert!(asks(&shown), "{shown}");
+    // The person has opened it, and says so over HTTP by the command, in the chat, or as a program.
+    let answered = world.run(&["answer", &id, "answer", "--value", "\"done\""]);
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    let mut chat = world.start(&["chat", "--resume", &id]);
+    let line = chat.line("the answer", |line| line.contains("heard: "));
+    assert!(line.contains(r#""action":"accept""#), "{line}");
+    chat.say("once more");
+    chat.line("the approval", |line| line.contains("? Run bank__visit?"));
+    chat.say("y");
+    chat.line("the server's question", asks);
+    chat.say("no");
+    let line = chat.line("the answer", |line| line.contains("heard: "));
+    assert!(line.contains("does not say"), "{line}");
+    chat.kill();
+    let visits: Vec<Value> =
+        world.file("visits.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let actions: Vec<&Value> = visits.iter().map(|visit| &visit["result"]["action"]).collect();
+    assert_eq!(actions, ["cancel", "accept", "cancel"], "{visits:?}");
+    let events = world.run(&["events", &id]).stdout;
+    assert!(events.contains("done"), "what was answered is recorded: {events}");
 }
 
 /// A person said yes to a call of one server; what stands under its name then is another one.

@@ -181,6 +181,8 @@ pub(crate) const INPUT_ROUNDS_MAX: u32 = 8;
 pub(crate) const FORM_BYTES_MAX: usize = 16 << 10;
 /// Characters of one question or one note of progress of a server that are passed on.
 pub(crate) const REMARK_CHARS_MAX: usize = 1_000;
+/// Bytes of the address of a page that a server wants a person to open.
+pub(crate) const ADDRESS_BYTES_MAX: usize = 2_000;
 /// Bytes of the id of a server's task: it goes into the run's history.
 pub(crate) const TASK_ID_BYTES_MAX: usize = 1 << 10;
 /// Shortest wait between two looks at a server's task.

@@ -13,6 +13,7 @@ mod connection;
 mod handler;
 mod listing;
 mod names;
+mod pages;
 mod questions;
 mod server;
 mod stdio;

@@ -18,6 +18,7 @@ use super::answer;
 use super::catalogue::Offered;
 use super::connection::Connection;
 use super::handler::Under;
+use super::pages;
 use super::questions::{Answers, Question, Wanted};
 use super::server::{Server, Unavailable};
 use crate::Json;
@@ -211,6 +212,14 @@ impl Call<'_> {
             Ok(Ended::TooSlow) => (format!("it took longer than {limit} and was told to stop"), false),
             Err(broken) => return Err(broken),
         };
+        let refused = std::mem::take(&mut *self.under.refused.lock());
+        if !refused.is_empty() {
+            let refused = refused.join("; ");
+            let note = format!(
+                "[the server wants a person to open a page that nobody is shown: its address {refused}]"
+            );
+            return Ok(End::Answer(format!("{text}\n{note}"), false));
+        }
         let unanswered = std::mem::take(&mut *self.under.unanswered.lock());
         if unanswered.is_empty() {
             return Ok(End::Answer(text, ok));
@@ -258,7 +267,7 @@ impl Call<'_> {
     fn responses(&self, requests: Json) -> BTreeMap<String, Json> {
         let Json::Object(requests) = requests else { return BTreeMap::new() };
         let answer = |request: &Json| match request["method"].as_str() {
-            Some("elicitation/create") => self.under.answer(&request["params"]),
+            Some("elicitation/create") => self.under.respond(&request["params"]),
             Some("roots/list") => json!({"roots": []}),
             Some(_) | None => json!({"action": "cancel"}),
         };
@@ -374,7 +383,12 @@ impl Call<'_> {
         };
         let text = self.connection.text_of(&error);
         match &error {
-            ServiceError::McpError(_) => Ok(Err(Ended::Error(text))),
+            ServiceError::McpError(error) => {
+                if error.code.0 == pages::NEEDED {
+                    self.under.need(&pages::needed(error.data.as_ref()));
+                }
+                Ok(Err(Ended::Error(text)))
+            }
             ServiceError::TransportSend(error) if refused_connection(error) => Err(Broken::NotSent(text)),
             _ => Err(Broken::Lost(text)),
         }

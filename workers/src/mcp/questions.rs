@@ -1,14 +1,15 @@
 //! What servers ask people in the middle of calls, and what people have answered.
 //!
 //! Leaves asking a person to the flow or the model. Invariant: a question is answered only if all that it needs is there and fits its
-//! schema; an answer that names no field is used for one question.
+//! schema; an answer that names neither a field nor its form is used for one question.
 
 use std::collections::VecDeque;
 
 use serde_json::{Map, json};
 
+use super::pages;
 use crate::Json;
-use crate::limits::{FORM_BYTES_MAX, INPUT_ROUNDS_MAX, REMARK_CHARS_MAX};
+use crate::limits::{ADDRESS_BYTES_MAX, FORM_BYTES_MAX, INPUT_ROUNDS_MAX, REMARK_CHARS_MAX};
 use crate::sdk::Locked;
 use crate::tools::quote;
 
@@ -40,11 +41,12 @@ pub(crate) struct Wanted {
 }
 
 impl Answers {
-    /// Takes answers: objects give fields, later ones before earlier ones; whatever else is one answer to one question.
+    /// Takes answers: objects give fields, later ones before earlier ones; whatever else is one answer to one question. An answer
+    /// that comes with its form, `{"form": …, "value": …}`, is that field of it which needs no name.
     pub(super) fn new(given: impl IntoIterator<Item = Json>) -> Answers {
         let (mut fields, mut bare) = (Map::new(), VecDeque::new());
         for answer in given {
-            match answer {
+            match named(answer) {
                 Json::Object(more) => fields.extend(more),
                 other => bare.push_back(other),
             }
@@ -99,6 +101,24 @@ impl Answers {
     }
 }
 
+/// An answer with the name of its field, if it comes with a form that has only one.
+fn named(answer: Json) -> Json {
+    let parts = answer.as_object().filter(|parts| parts.len() == 2);
+    let parts = parts.and_then(|parts| Some((parts.get("form")?, parts.get("value")?)));
+    // A field of a form is never an object or null, so this is no answer to a form with these two fields.
+    let Some((form, value)) = parts.filter(|(form, _)| form.is_object() || form.is_null()) else {
+        return answer;
+    };
+    let mut fields = form.get("properties").and_then(Json::as_object).into_iter().flatten();
+    match (fields.next(), fields.next()) {
+        (Some((name, schema)), None) if !value.is_object() => {
+            let value = as_wanted(value, schema).unwrap_or_else(|| value.clone());
+            json!({name.as_str(): value})
+        }
+        (_, _) => value.clone(),
+    }
+}
+
 /// A value as a field wants it, where people and drivers write text; none if it does not fit.
 fn as_wanted(value: &Json, schema: &Json) -> Option<Json> {
     let text = || value.as_str().map(str::trim);
@@ -114,7 +134,7 @@ fn as_wanted(value: &Json, schema: &Json) -> Option<Json> {
             Json::Null | Json::Array(_) | Json::Object(_) => None,
         },
         Some("boolean") => match text() {
-            Some("y" | "yes") => Some(true.into()),
+            Some("y" | "yes" | "done" | "opened") => Some(true.into()),
             Some("n" | "no") => Some(false.into()),
             Some(_) => read().filter(Json::is_boolean),
             None => value.is_boolean().then(|| value.clone()),
@@ -130,13 +150,18 @@ impl Question {
     /// Reads what a server asks; says so if it was answered in vain.
     pub(super) fn read(asked: &Json, answers: &Answers) -> Question {
         let text = asked.get("message").and_then(Json::as_str).unwrap_or("it does not say what");
-        let text = match asked.get("url").and_then(Json::as_str) {
-            Some(url) => format!("{text} (at {url})"),
-            None => text.to_owned(),
-        };
-        let mut text = quote(&text, REMARK_CHARS_MAX);
+        let mut text = quote(text, REMARK_CHARS_MAX);
+        // What is certain stands first, so that no message of a server can pretend to be it.
+        if let Some((address, host)) = pages::page_of(asked) {
+            text = format!(
+                "open a page at {host} yourself: <{address}> (then answer \"done\"; \"no\" if you do not want to). It says: {text}"
+            );
+        }
         if answers.tried(asked) {
-            text.push_str(" (what was answered does not fit)");
+            text.push_str(match pages::page_of(asked) {
+                Some(_) => " (it asks again after an answer)",
+                None => " (what was answered does not fit)",
+            });
         }
         let form = asked.get("requestedSchema").filter(|form| form.to_string().len() <= FORM_BYTES_MAX);
         Question { text, form: form.cloned().unwrap_or_default() }
@@ -149,7 +174,8 @@ impl Question {
             let kind = schema.get("enum").or_else(|| schema.get("type")).cloned().unwrap_or_default();
             format!("{name}: {kind}")
         });
-        quote(&format!("{} ({})", self.text, fields.collect::<Vec<_>>().join(", ")), REMARK_CHARS_MAX)
+        let fields = fields.collect::<Vec<_>>().join(", ");
+        format!("{} ({})", self.text, quote(&fields, REMARK_CHARS_MAX + 3 * ADDRESS_BYTES_MAX))
     }
 }
 
@@ -172,10 +198,10 @@ impl Wanted {
     }
 }
 
-/// Keeps a question, unless it is there already or there are too many.
-pub(super) fn keep(all: &mut Vec<Question>, question: Question) {
-    if all.len() < INPUT_ROUNDS_MAX as usize && !all.contains(&question) {
-        all.push(question);
+/// Keeps one more of what a call was asked, unless it is there already or there are too many.
+pub(super) fn keep<T: PartialEq>(all: &mut Vec<T>, one: T) {
+    if all.len() < INPUT_ROUNDS_MAX as usize && !all.contains(&one) {
+        all.push(one);
     }
 }
 
@@ -209,8 +235,49 @@ mod tests {
         }
         let question = Question::read(&question, &Answers::default());
         assert_eq!(question.in_words(), r#"Which account? (account: "string", limit: "integer")"#);
-        let log_in = Question::read(&json!({"message": "Log in", "url": "http://x"}), &Answers::default());
-        assert_eq!(log_in.text, "Log in (at http://x)");
+    }
+
+    #[test]
+    fn a_page_is_named_with_its_host_and_answered_for_this_address_alone() {
+        let page =
+            |url: &str| pages::with_form(&json!({"mode": "url", "message": "Log in", "url": url})).unwrap();
+        let (one, other) = (page("https://a.example/1"), page("https://a.example/2"));
+        let question = Question::read(&one, &Answers::default());
+        assert!(
+            question.text.starts_with("open a page at a.example yourself: <https://a.example/1> (")
+                && question.text.ends_with("It says: Log in"),
+            "{}",
+            question.text
+        );
+        for (said, opened) in [
+            (json!("done"), Some(true)),
+            (json!("opened"), Some(true)),
+            (json!("y"), Some(true)),
+            (json!(true), Some(true)),
+            (json!("no"), Some(false)),
+            (json!(false), Some(false)),
+            (json!("savings"), None),
+        ] {
+            let answers = Answers::new([json!({"form": question.form, "value": said})]);
+            let taken = answers.take(&one);
+            assert_eq!(taken, opened.map(|opened| json!({"https://a.example/1": opened})), "{said}");
+            assert_eq!(answers.take(&other), None, "{said}");
+        }
+    }
+
+    #[test]
+    fn an_answer_with_its_form_answers_no_other_question() {
+        let asked = |field: &str| asked(json!({field: {"type": "string"}}), json!([field]));
+        let answers = Answers::new([json!({"form": asked("a")["requestedSchema"], "value": "done"})]);
+        assert_eq!(answers.take(&asked("b")), None);
+        assert_eq!(answers.take(&asked("a")), Some(json!({"a": "done"})));
+        // Several fields are named by the answer itself, and a form without fields wants no more than a yes.
+        let answers = Answers::new([
+            json!({"form": {"properties": {"a": {}, "b": {}}}, "value": {"b": "x"}}),
+            json!({"form": {"properties": {}}, "value": true}),
+        ]);
+        assert_eq!(answers.take(&asked("b")), Some(json!({"b": "x"})));
+        assert_eq!(answers.take(&json!({"requestedSchema": {}})), Some(json!({})));
     }
 
     #[test]

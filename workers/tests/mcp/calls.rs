@@ -152,6 +152,61 @@ async fn what_a_server_asks_is_answered_or_refused() {
     assert!(!answered.contains("_answers"), "{answered}");
 }
 
+/// A page is a question of its own kind: shown with its address, answered without content, never opened by this program.
+#[tokio::test]
+async fn a_page_that_a_server_wants_opened_is_asked_for_with_its_address() {
+    let bench = bench_of(&json!({}));
+    let url = "https://accounts.example/login?for=outlast";
+    let asked = bench.text("s__visit", json!({"url": url})).await;
+    assert!(asked.contains(r#""action":"cancel""#), "{asked}");
+    assert!(asked.contains(&format!("open a page at accounts.example yourself: <{url}>")), "{asked}");
+    for (opened, action) in [(true, "accept"), (false, "decline")] {
+        let call =
+            TaskContext::alone(task_of("s__visit", &json!({"url": url, "_answers": {url: opened}}), "pure"));
+        let (text, ok) = bench.run(call).await.unwrap();
+        assert!(ok && text.starts_with(&json!({"action": action}).to_string()), "{text}");
+    }
+    let other = json!({"url": "https://accounts.example/other", "_answers": {url: true}});
+    let asked = bench.text("s__visit", other).await;
+    assert!(asked.contains("<https://accounts.example/other>"), "an answer holds for one address: {asked}");
+}
+
+#[tokio::test]
+async fn an_address_that_is_no_page_is_refused_to_the_server_and_told() {
+    let bench = bench_of(&json!({}));
+    for (needed, url) in
+        [(false, "file:///etc/passwd"), (true, "file:///etc/passwd"), (false, "https://a@b.example")]
+    {
+        let (text, ok) = bench.call("s__visit", json!({"url": url, "needed": needed})).await;
+        assert!(
+            !ok && text.contains("a page that nobody is shown: its address") && text.contains(url),
+            "{text}"
+        );
+        assert_eq!(text.contains("-32602"), !needed, "a question is answered with an error: {text}");
+    }
+}
+
+/// The error -32042 of a server: its pages are asked for, and the call is made again.
+#[tokio::test]
+async fn a_call_that_needs_a_page_first_asks_for_it() {
+    let bench = bench_of(&json!({}));
+    let url = "http://127.0.0.1:9/login";
+    let (text, _) = bench.call("s__visit", json!({"url": url, "needed": true})).await;
+    assert!(
+        text.contains("log in first")
+            && text.contains(&format!("open a page at 127.0.0.1:9 yourself: <{url}>")),
+        "{text}"
+    );
+    let (text, _) =
+        bench.call("s__visit", json!({"url": url, "needed": true, "_answers": {url: true}})).await;
+    assert!(text.contains("it asks again after an answer"), "{text}");
+    let (text, ok) =
+        bench.call("s__visit", json!({"url": url, "needed": true, "_answers": {url: false}})).await;
+    assert!(!ok && !text.contains("open a page"), "who said no is not asked again: {text}");
+    bench.write("visited", "");
+    assert_eq!(bench.text("s__visit", json!({"url": url, "needed": true})).await, "welcome back");
+}
+
 /// Case BAT-04: a server that ends neither with its input nor with SIGTERM, and what it started, are gone with the worker.
 #[tokio::test]
 async fn nothing_of_a_stubborn_server_outlives_its_worker() {

@@ -148,7 +148,11 @@ impl Server {
         let answer = match self.answer(method, message, out) {
             Some(Ok(result)) => json!({"jsonrpc": "2.0", "id": message["id"], "result": result}),
             Some(Err((code, text))) => {
-                json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": code, "message": text}})
+                let mut error = json!({"code": code, "message": text});
+                if code == tools::PAGE_NEEDED {
+                    error["data"] = json!({"elicitations": [tools::page(&message["params"]["arguments"])]});
+                }
+                json!({"jsonrpc": "2.0", "id": message["id"], "error": error})
             }
             None => return,
         };

@@ -12,6 +12,14 @@ use crate::{Out, Server, append};
 /// How often a file is looked for.
 pub(crate) const LOOK: Duration = Duration::from_millis(2);
 
+/// The code of an error that names pages which must be opened first.
+pub(crate) const PAGE_NEEDED: i64 = -32042;
+
+/// What `visit` asks for.
+pub(crate) fn page(arguments: &Value) -> Value {
+    json!({"mode": "url", "message": "Log in, please", "url": arguments["url"], "elicitationId": "e1"})
+}
+
 /// A tool as it is listed.
 pub(crate) fn tool(name: &str, about: &str, properties: &Value) -> Value {
     json!({"name": name, "description": about, "inputSchema": {"type": "object", "properties": properties}})
@@ -37,6 +45,12 @@ const TOOLS: &[(&str, &str, &str, &str)] = &[
     ("huge", "Gives a long line.", r#"{"bytes": {"type": "integer"}}"#, r#"{"readOnlyHint": true}"#),
     ("hologram", "Gives what no client knows.", "{}", r#"{"readOnlyHint": true}"#),
     ("ask", "Asks a person for an account.", "{}", "{}"),
+    (
+        "visit",
+        "Wants a person to open a page; `needed`: says so with an error until there is a file `visited`.",
+        r#"{"url": {"type": "string"}, "needed": {"type": "boolean"}}"#,
+        "{}",
+    ),
     ("sample", "Asks the client for a model, and for nonsense.", "{}", "{}"),
     ("roots", "Asks for the roots.", "{}", r#"{"readOnlyHint": true}"#),
     ("progress", "Tells how far it is.", "{}", r#"{"readOnlyHint": true}"#),
@@ -137,6 +151,19 @@ fn converse(server: &Server, message: &Value, out: &Out) -> Option<Result<Value,
             }
             text(server.ask("elicitation/create", &question, out)["result"].to_string())
         }
+        "visit" if params["arguments"]["needed"] != true => {
+            let answer = server.ask("elicitation/create", &page(&params["arguments"]), out);
+            if answer["result"]["action"] == "accept" {
+                let done = json!({"elicitationId": "e1"});
+                (out.lock().unwrap())(
+                    &json!({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": done}),
+                );
+            }
+            append("visits.jsonl", &answer);
+            text(format!("{} {}", answer["result"], answer["error"]))
+        }
+        "visit" if Path::new("visited").exists() => text("welcome back"),
+        "visit" => Some(Err((PAGE_NEEDED, "log in first".to_owned()))),
         "sample" => {
             let codes: Vec<Value> = ["sampling/createMessage", "no/such/method"]
                 .iter()
