@@ -221,10 +221,21 @@ pub(crate) enum Consequence {
     OfferAgain(WorkId),
     /// Only the end of what is in hand is awaited.
     Settle(WorkId, Attempt),
+    /// An attempt will not answer: this is kept now, or said again when there is room for it.
+    Gone(Gone),
     /// Another run hears of an operation of this one.
     Send(OpId),
     /// Another run hears what became of its news.
     Acknowledge(WorkId, Box<Input>),
+}
+
+/// An attempt that will not answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Gone {
+    pub(crate) work: WorkId,
+    pub(crate) attempt: Attempt,
+    /// Why it is lost; none: it never reached its worker.
+    pub(crate) why: Option<LostWhy>,
 }
 
 /// A task on its way.

@@ -27,7 +27,7 @@ use super::context::Context;
 use super::desk::Desk;
 use super::dispatch::WorkId;
 use super::hydrated::{Budget, Hydrated};
-use super::message::{Consequence, Message};
+use super::message::{Consequence, Gone, Message};
 use super::outbox::Outbox;
 use super::timers::Timers;
 use super::watchers::Watchers;
@@ -61,6 +61,8 @@ pub(crate) struct Shard {
     awaited: HashMap<RunId, Vec<WorkId>>,
     /// Runs to be read again although nothing of theirs is due: the disk refused a step.
     revive: HashSet<RunId>,
+    /// Attempts of which the disk refused to keep that they will not answer.
+    unkept: HashMap<RunId, Vec<Gone>>,
     /// The disk is full: nothing is taken before this moment.
     full_until: Option<Millis>,
     /// Until when it is known whether the disk has room for new runs; the bytes left if it has not.
@@ -97,6 +99,7 @@ impl Shard {
             used: 0,
             awaited: HashMap::new(),
             revive: HashSet::new(),
+            unkept: HashMap::new(),
             full_until: None,
             looked_for_room: None,
             messages,

@@ -186,8 +186,9 @@ impl World {
         for round in 0..2 {
             self.turn().await;
             let record = serde_json::json!({ "round": round, "now": self.clock.now() });
-            if self.engine.put_profile("settle", record).await.is_err() {
-                return; // The process died; nothing goes on.
+            let kept = self.engine.put_profile("settle", record).await;
+            if kept.is_err() && !self.engine.status()["failed"].is_null() {
+                return; // The process died; nothing goes on. A full disk has refused all that came before.
             }
         }
         self.turn().await;

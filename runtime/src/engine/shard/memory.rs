@@ -18,7 +18,7 @@ use crate::engine::dispatch::WorkId;
 use crate::engine::draft::Failure;
 use crate::engine::errors;
 use crate::engine::live::{Changes, Live, activities};
-use crate::engine::message::{Message, Reply};
+use crate::engine::message::{Gone, Message, Reply};
 use crate::engine::parcel;
 
 impl Shard {
@@ -52,6 +52,13 @@ impl Shard {
     /// Tells the dispatch what a run that was just read has open, and the timers when it is due.
     fn put_to_work(&mut self, run: &RunId) {
         let now = self.ctx.clock.now();
+        // First of all, before anything is concluded from what nobody has in hand.
+        for Gone { work, attempt, why } in self.unkept.remove(run).unwrap_or_default() {
+            self.todo.push_back(match why {
+                Some(why) => Message::Lost(work, attempt, why),
+                None => Message::Void(work, attempt),
+            });
+        }
         let Some(live) = self.live.get_mut(run) else { return };
         if let Some(due) = live.index.due {
             self.timers.note(due, run);

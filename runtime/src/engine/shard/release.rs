@@ -52,6 +52,7 @@ impl Shard {
             | Consequence::Subscribe(..)
             | Consequence::OfferAgain(_)
             | Consequence::Settle(..)
+            | Consequence::Gone(_)
             | Consequence::Delete(_)
             | Consequence::Send(_) => false,
             Consequence::Deleted(_) => breaks(Breakage::AnswerEarly),
@@ -135,6 +136,7 @@ impl Shard {
             Consequence::Subscribe(reply, subscribe) => self.subscribed(run, reply, *subscribe),
             Consequence::OfferAgain(work) => self.offer_again(&work, now),
             Consequence::Settle(work, attempt) => self.settle(&work, attempt, now),
+            Consequence::Gone(_) => {}
             Consequence::Delete(reply) => self.delete(run, reply),
             Consequence::Deleted(reply) => self.deleted(run, reply),
             Consequence::Send(op) => self.send(run, op),
@@ -156,6 +158,7 @@ impl Shard {
             | Consequence::OfferAgain(_)
             | Consequence::Settle(..)
             | Consequence::Send(_) => {}
+            Consequence::Gone(gone) => self.unkept.entry(run.clone()).or_default().push(gone),
             Consequence::Acknowledge(sender, _) => {
                 self.ctx.post.send(sender.run.clone(), Message::Undelivered(sender));
             }

@@ -2,7 +2,7 @@
 
 use outlast_dsl::machine::{EffectClass, Machine};
 use outlast_kernel::event::LostWhy;
-use outlast_kernel::ids::{Attempt, Millis, OpId, RunId};
+use outlast_kernel::ids::{Attempt, Millis, OpId};
 use outlast_kernel::input::Input;
 use outlast_kernel::operation::{ActivityOp, Class, Operation, Phase};
 use outlast_kernel::text::time_text;
@@ -15,7 +15,7 @@ use crate::engine::context::Context;
 use crate::engine::dispatch::{InHand, WorkId};
 use crate::engine::draft::{Draft, Failure};
 use crate::engine::live::{Live, activity_of, may_be_handed_out};
-use crate::engine::message::{Consequence, Delivery, Listed, Message, Reply, Taker};
+use crate::engine::message::{Consequence, Delivery, Gone, Listed, Message, Reply, Taker};
 use crate::engine::session::holder;
 use crate::engine::token::Claim;
 use crate::engine::waiting::lane_of;
@@ -107,6 +107,8 @@ impl Shard {
             Ok(Some(mut task)) => {
                 task.token = token;
                 task.named_at = now;
+                // Its worker is back before the disk had room for its loss.
+                self.todo.retain(|message| !is_loss_of(message, &work, task.attempt));
                 self.ctx.dispatch.hand(&work, task).map_or(Listed::Dropped, |()| Listed::Kept)
             }
             Ok(None) => Listed::Dropped,
@@ -157,22 +159,27 @@ impl Shard {
 
     /// Takes note that an attempt will never answer.
     pub(super) fn lost(&mut self, work: &WorkId, attempt: Attempt, why: LostWhy) {
-        self.about_attempt(work, &Input::Lost { op: work.op, attempt, why });
+        self.about_attempt(Gone { work: work.clone(), attempt, why: Some(why) });
     }
 
     /// Takes note that a begun attempt never reached its worker.
     pub(super) fn void(&mut self, work: &WorkId, attempt: Attempt) {
-        self.about_attempt(work, &Input::Void { op: work.op, attempt });
+        self.about_attempt(Gone { work: work.clone(), attempt, why: None });
     }
 
-    fn about_attempt(&mut self, work: &WorkId, input: &Input) {
+    fn about_attempt(&mut self, gone: Gone) {
+        let Gone { work, attempt, why } = gone.clone();
         let _span = tracing::info_span!("lose", run = %work.run, op = %work.op).entered();
-        let run: &RunId = &work.run;
+        let (op, run) = (work.op, &work.run);
+        let input = match why {
+            Some(why) => Input::Lost { op, attempt, why },
+            None => Input::Void { op, attempt },
+        };
         let now = self.ctx.clock.now();
         let random = self.ctx.random.number();
         let tried = self.ready_for_input(run, now).and_then(|()| {
             let mut draft = Draft::new(&self.hydrate(run)?.fold, now, random);
-            match draft.input(input) {
+            match draft.input(&input) {
                 Ok(_) => Ok((!draft.events.is_empty()).then_some(draft)),
                 // It answered, or was closed, before it was missed.
                 Err(Failure::Refused(_)) => Ok(None),
@@ -180,7 +187,7 @@ impl Shard {
             }
         });
         match tried {
-            Ok(Some(draft)) => self.keep(run, draft, Vec::new(), Vec::new()),
+            Ok(Some(draft)) => self.keep(run, draft, Vec::new(), vec![Consequence::Gone(gone)]),
             Ok(None) => self.after(run, Consequence::OfferAgain(work.clone())),
             Err(error) => {
                 tracing::error!(run = %run, op = %work.op, %error, "the loss of an attempt is not kept");
@@ -188,20 +195,27 @@ impl Shard {
         }
     }
 
-    /// Sees to work of which only the end of what is in hand is awaited: if nobody has it, nobody will.
+    /// Sees to work of which only the end of what is in hand is awaited: if nobody has it, nobody will. What was opened before this process
+    /// may have been in hand of a worker that did not come back: whether it happened is not known. What was opened since was never
+    /// handed out; otherwise its end would have been told.
     pub(super) fn settle(&mut self, work: &WorkId, attempt: Attempt, now: Millis) {
         let ctx = self.ctx.clone();
         if ctx.dispatch.held_by(work).is_some() {
             return;
         }
-        let opened = self.hydrate(&work.run).ok().and_then(|live| live.state().operation(work.op));
-        let Some(opened_at) = opened.map(|operation| operation.opened_at) else { return };
-        if opened_at < ctx.opened_at && now < ctx.dispatch.adoption_until() {
+        let Ok(live) = self.hydrate(&work.run) else { return };
+        let Some((operation, activity)) = activity_in(live, work.op) else { return };
+        let is_old = operation.opened_at < ctx.opened_at;
+        let could_be_out = is_old && could_be_handed_out(activity, ctx.opened_at);
+        if is_old && now < ctx.dispatch.adoption_until() {
             // A worker of the last epoch may come back with it.
             return self.forget_told(work);
         }
         ctx.dispatch.close(work, now);
-        self.todo.push_back(Message::Void(work.clone(), attempt));
+        self.todo.push_back(match could_be_out {
+            true => Message::Lost(work.clone(), attempt, LostWhy::Restart),
+            false => Message::Void(work.clone(), attempt),
+        });
     }
 
     /// Offers work that is in nobody's hand any more and still may be handed out.
@@ -215,6 +229,21 @@ impl Shard {
             ctx.dispatch.offer(work.clone(), lane, false);
         }
     }
+}
+
+fn is_loss_of(message: &Message, work: &WorkId, attempt: Attempt) -> bool {
+    matches!(message, Message::Lost(of, lost, _) if of == work && *lost == attempt)
+}
+
+/// Tells whether an attempt may have been handed out before a moment without a trace in the history.
+fn could_be_handed_out(activity: &ActivityOp, before: Millis) -> bool {
+    let is_traced = activity.class == Class::Once;
+    !is_traced
+        && match activity.phase {
+            Phase::Ready => true,
+            Phase::RetryAt(at) => at < before,
+            Phase::Begun { .. } | Phase::Verifying(_) | Phase::Held(_) | Phase::Budget => false,
+        }
 }
 
 fn activity_in(live: &Live, op: OpId) -> Option<(&Operation, &ActivityOp)> {
