@@ -75,6 +75,8 @@ struct State {
     hold: Option<Side>,
     held: Option<Side>,
     crash_at: Option<(u64, Side)>,
+    /// A commit that finds no room, and how many tries it takes until there is some.
+    refuse_at: Option<(u64, u8)>,
     fail_next: Option<FailedSync>,
     disk_full: bool,
     syncs: Vec<SyncPoint>,
@@ -107,7 +109,7 @@ impl MemoryStore {
         state.life += 1;
         state.poisoned = None;
         (state.hold, state.held, state.crash_at, state.fail_next) = (None, None, None, None);
-        state.disk_full = false;
+        (state.disk_full, state.refuse_at) = (false, None);
         state.commits = 0;
         if let Some(durable) = state.before_pretence.take() {
             state.durable = durable;
@@ -152,9 +154,17 @@ impl MemoryStore {
         self.lock().disk_full = true;
     }
 
+    /// Refuses a coming commit so many times for lack of room: 0 is the next one. There is room before it and after it: others fill
+    /// the disk, too, and make room again.
+    pub fn refuse_at(&self, commits: u64, times: u8) {
+        let mut state = self.lock();
+        state.refuse_at = Some((state.commit_last + 1 + commits, times));
+    }
+
     /// Makes room on the disk again.
     pub fn empty_disk(&self) {
-        self.lock().disk_full = false;
+        let mut state = self.lock();
+        (state.disk_full, state.refuse_at) = (false, None);
     }
 
     /// Returns every sync of every life, in order: an effect is right only if the sync of its event is in here.
@@ -232,6 +242,18 @@ impl MemoryStore {
 type Passed<'a> = Result<MutexGuard<'a, State>, StoreError>;
 
 impl State {
+    /// Whether the coming commit finds no room this time.
+    fn is_refused(&mut self) -> bool {
+        let coming = self.commit_last + 1;
+        match self.refuse_at {
+            Some((at, times)) if at == coming && times > 0 => {
+                self.refuse_at = Some((at, times - 1));
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
     /// The sync point: from here on the batch survives a crash.
     fn sync(&mut self, plan: &Plan, batch: &Batch) {
         if breaks(Breakage::SkipSync) && self.before_pretence.is_none() {
@@ -277,12 +299,12 @@ impl View for State {
 impl Store for MemoryStore {
     fn commit(&self, batch: &Batch) -> Result<Vec<Head>, StoreError> {
         let _one_at_a_time = self.shared.committer.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = self.alive()?;
+        let mut state = self.alive()?;
         if batch.is_empty() {
             return Ok(Vec::new());
         }
         let plan = plan(&*state, batch, state.commit_last + 1)?;
-        if state.disk_full && !batch.makes_room() {
+        if (state.disk_full || state.is_refused()) && !batch.makes_room() {
             return Err(StoreError::Full { path: path(), free: 0, needed: plan.bytes });
         }
         self.write(state, &plan, batch)?;

@@ -9,12 +9,13 @@ use serde_json::{Value as Json, json};
 
 use crate::deed::{Lost, WORKERS};
 use crate::seen::{Verdict, demand};
+use crate::worker::{ADOPT_WITHIN_MS, LEASE_MS, Worker};
 use crate::world::World;
 
 impl World {
     /// Asks for tasks.
     pub(crate) async fn poll(&mut self, worker: u8, lost: Lost) -> Verdict {
-        let Some(session) = self.session(worker).await else { return Ok(()) };
+        let Some(session) = self.session(worker).await? else { return Ok(()) };
         let at = usize::from(worker);
         if lost == Lost::Request {
             return Ok(());
@@ -22,7 +23,7 @@ impl World {
         let poll = Poll { session, max: 2, wait_ms: 0, leaving: false };
         match self.engine.poll(poll).await {
             Ok(polled) if lost == Lost::Nothing => {
-                self.workers[at].answered(self.clock.now());
+                self.workers[at].answered(self.clock.now(), self.life);
                 for task in polled.tasks {
                     self.take(at, task)?;
                 }
@@ -36,12 +37,48 @@ impl World {
     /// A task arrives.
     fn take(&mut self, at: usize, task: Task) -> Verdict {
         self.seen.handed_out(&task)?;
-        let others = self.workers.iter().filter(|other| other.may_act_on(&task.run, &task.op));
+        // After a restart only what must not happen twice waits until the lease of whoever has it is over.
+        let now = self.clock.now();
+        let binds = |other: &Worker| task.effect == "once" || other.life_seen == self.life;
+        let others =
+            self.workers.iter().filter(|other| binds(other) && other.may_act_on(&task.run, &task.op, now));
         let beside: Vec<&str> = others.map(|other| other.name.as_str()).collect();
-        demand(task.effect != "once" || beside.is_empty(), || {
+        demand(beside.is_empty(), || {
             format!("{} {} is handed out while {beside:?} may still act on it", task.run, task.op)
         })?;
+        let kept = self.workers.iter().find(|other| self.may_come_back_with(other, &task));
+        demand(kept.is_none(), || {
+            let other = kept.map(|other| &other.name);
+            format!("{} {} is handed out while {other:?} may come back with it", task.run, task.op)
+        })?;
         self.workers[at].hands.push(task);
+        Ok(())
+    }
+
+    /// Whether a worker has this very attempt from the process before, and still has time to come back with it.
+    fn may_come_back_with(&self, worker: &Worker, task: &Task) -> bool {
+        let is_awaited =
+            worker.life_seen + 1 == self.life && worker.renewed_at.0 + LEASE_MS > self.opened_at.0;
+        let same = |held: &Task| (&held.run, &held.op, held.attempt) == (&task.run, &task.op, task.attempt);
+        let has_it = worker.hands.iter().any(same) || worker.outbox.iter().any(|(held, _)| same(held));
+        is_awaited && has_it && self.clock.now().0 < self.opened_at.0 + ADOPT_WITHIN_MS
+    }
+
+    /// A worker that came back may keep what it lists only if that attempt was not given up.
+    async fn kept(&mut self, at: usize, keep: &[String]) -> Verdict {
+        let worker = &self.workers[at];
+        let held = worker.hands.iter().chain(worker.outbox.iter().map(|(task, _)| task));
+        let kept: Vec<Task> = held.filter(|task| keep.contains(&task.token)).cloned().collect();
+        for task in kept {
+            let Ok(page) = self.engine.events(&task.run, 0, 1_000).await else { continue };
+            let over = page.items.into_iter().find(|event| {
+                let of_it = event["op"] == task.op && event["attempt"] == task.attempt;
+                of_it && ["done", "failed", "lost", "void"].iter().any(|kind| event["kind"] == *kind)
+            });
+            demand(over.is_none(), || {
+                format!("a worker may keep {} {}, of which {over:?}", task.run, task.op)
+            })?;
+        }
         Ok(())
     }
 
@@ -103,7 +140,7 @@ impl World {
         if self.workers[at].outbox.is_empty() {
             return Ok(());
         }
-        let Some(session) = self.session(worker).await else { return Ok(()) };
+        let Some(session) = self.session(worker).await? else { return Ok(()) };
         if lost == Lost::Request {
             return Ok(());
         }
@@ -119,7 +156,7 @@ impl World {
                 return Ok(());
             }
         };
-        self.workers[at].answered(self.clock.now());
+        self.workers[at].answered(self.clock.now(), self.life);
         for ((task, kind), receipt) in sent.into_iter().zip(receipts) {
             if receipt.status == ReceiptStatus::Retry {
                 continue;
@@ -141,25 +178,25 @@ impl World {
         if results.is_empty() {
             return Ok(());
         }
-        if let Some(session) = self.session(worker).await {
+        if let Some(session) = self.session(worker).await? {
             let _whatever = self.engine.report(Report { session, results }).await;
         }
         Ok(())
     }
 
     /// Gives a sign of life, and stops what must be stopped.
-    pub(crate) async fn beat(&mut self, worker: u8) {
+    pub(crate) async fn beat(&mut self, worker: u8) -> Verdict {
         let at = usize::from(worker);
         if self.workers[at].is_stopped {
-            return;
+            return Ok(());
         }
         let now = self.clock.now();
-        if let Some(session) = self.session(worker).await {
+        if let Some(session) = self.session(worker).await? {
             let held = self.workers[at].hands.iter().map(|task| task.token.clone());
             let held = held.chain(self.workers[at].outbox.iter().map(|(task, _)| task.token.clone()));
             let tasks = held.map(|token| TaskProgress { token, ..TaskProgress::default() }).collect();
             match self.engine.progress(Progress { session: session.clone(), tasks }).await {
-                Ok(()) => self.workers[at].answered(now),
+                Ok(()) => self.workers[at].answered(now, self.life),
                 Err(error) => self.refused(at, error.code),
             }
             if let Ok(control) = self.engine.control(&session, 0).await {
@@ -167,13 +204,13 @@ impl World {
             }
         }
         self.workers[at].fence(now);
+        Ok(())
     }
 
     /// A stopped worker goes on; it asks before it acts.
     pub(crate) async fn wake(&mut self, worker: u8) -> Verdict {
         self.workers[usize::from(worker)].is_stopped = false;
-        self.beat(worker).await;
-        Ok(())
+        self.beat(worker).await
     }
 
     pub(crate) async fn kill(&mut self, worker: u8, noticed: bool) -> Verdict {
@@ -196,32 +233,33 @@ impl World {
     }
 
     /// Returns a worker's session, and begins one if it has none; none if nobody can be reached.
-    async fn session(&mut self, worker: u8) -> Option<String> {
+    async fn session(&mut self, worker: u8) -> Result<Option<String>, String> {
         let at = usize::from(worker);
         debug_assert!(worker < WORKERS);
         if self.workers[at].is_stopped {
-            return None;
+            return Ok(None);
         }
         if self.workers[at].is_cut {
             self.workers[at].fails = true;
-            return None;
+            return Ok(None);
         }
         if let Some(session) = &self.workers[at].session {
-            return Some(session.clone());
+            return Ok(Some(session.clone()));
         }
         let now = self.clock.now();
         match self.engine.register(self.workers[at].register()).await {
             Ok(registered) => {
+                self.kept(at, &registered.keep).await?;
                 let worker = &mut self.workers[at];
-                worker.answered(now);
+                worker.answered(now, self.life);
                 worker.session = Some(registered.session.clone());
                 worker.hands.retain(|task| !registered.drop.contains(&task.token));
                 worker.outbox.retain(|(task, _)| !registered.drop.contains(&task.token));
-                Some(registered.session)
+                Ok(Some(registered.session))
             }
             Err(error) => {
                 self.refused(at, error.code);
-                None
+                Ok(None)
             }
         }
     }

@@ -8,6 +8,16 @@ use outlast_store::{FailedSync, Side};
 pub(crate) const WORKERS: u8 = 3;
 /// Runs that may be started.
 pub(crate) const RUNS: u8 = 10;
+/// One that does what must not be done twice, and cannot look whether it was.
+const WIRE: u8 = 1;
+/// One that does four things, two at a time.
+const FAN: u8 = 2;
+/// One that hears what is said.
+const TALK: u8 = 3;
+/// The one that spawns another.
+const PARENT: u8 = 5;
+/// The one that asks.
+const ASK: u8 = 6;
 
 /// What is lost of a call between a worker and the runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +106,20 @@ pub(crate) enum Deed {
     FailSync {
         outcome: FailedSync,
     },
+    /// What happens next is looked at, in this run, while it is on its way to the disk.
+    Peek {
+        run: u8,
+        dies: bool,
+    },
+    /// The last write of a run comes once more, from a process that was believed to be dead.
+    WriteAgain {
+        run: u8,
+    },
+    /// There is no room for a coming commit, and then there is.
+    RefuseAt {
+        commits: u8,
+        times: u8,
+    },
     FillDisk,
     EmptyDisk,
 }
@@ -104,7 +128,71 @@ pub(crate) enum Deed {
 pub(crate) fn draw(seed: u64) -> Vec<Deed> {
     let mut random = Random(seed);
     let length = 20 + random.below(80);
-    (0..length).map(|_| one(&mut random)).collect()
+    let mut deeds = Vec::new();
+    for _ in 0..length {
+        match random.below(25) {
+            0 => deeds.extend(scene(&mut random)),
+            _ => deeds.push(one(&mut random)),
+        }
+    }
+    deeds
+}
+
+/// Draws deeds that seldom come together by chance, each of which makes the next one worth something.
+fn scene(random: &mut Random) -> Vec<Deed> {
+    let worker = random.byte(WORKERS);
+    let other = (worker + 1) % WORKERS;
+    let poll = |worker| Deed::Poll { worker, lost: Lost::Nothing };
+    match random.below(6) {
+        // A worker is away for less than its lease.
+        4 => vec![
+            Deed::Start { run: FAN },
+            poll(worker),
+            Deed::Cut { worker },
+            Deed::Pass { ms: 9_000 },
+            Deed::Pass { ms: 9_000 },
+            poll(other),
+            poll(other),
+            Deed::Mend { worker },
+        ],
+        // A worker did what must not be done twice, and died; the next process dies before it is said that nobody knows.
+        5 => vec![
+            Deed::Start { run: WIRE },
+            poll(worker),
+            Deed::Work { worker, hand: 0 },
+            Deed::Kill { worker, noticed: false },
+            Deed::Crash,
+            Deed::CrashAt { commits: random.byte(3), side: Side::BeforeSync },
+            poll(worker),
+            poll(worker),
+        ],
+        // A worker comes back with the result of an attempt that was given up.
+        0 => vec![
+            poll(worker),
+            Deed::Work { worker, hand: 0 },
+            Deed::Cut { worker },
+            Deed::Pass { ms: 40_000 },
+            Deed::Mend { worker },
+            Deed::Report { worker, lost: Lost::Nothing },
+        ],
+        // Another one asks for work before the one that has it in hand is back.
+        1 => vec![poll(worker), poll(worker), Deed::Crash, poll(other), poll(other)],
+        // A run spawns one for which there is no room just then.
+        2 => {
+            let (commits, times) = (random.byte(6), 1 + random.byte(3));
+            vec![Deed::RefuseAt { commits, times }, Deed::Start { run: PARENT }, Deed::Pass { ms: 3_000 }]
+        }
+        // Somebody follows a run of which an event is lost.
+        _ => {
+            let (run, deed) = match random.below(4) {
+                0 => (ASK, Deed::Answer { run: ASK, approve: true }),
+                1 => (TALK, Deed::Close { run: TALK }),
+                _ => (TALK, Deed::Say { run: TALK }),
+            };
+            let lost = Deed::CrashAt { commits: 0, side: Side::BeforeSync };
+            vec![Deed::Start { run }, Deed::Watch { run }, lost, deed]
+        }
+    }
 }
 
 fn one(random: &mut Random) -> Deed {
@@ -116,7 +204,8 @@ fn one(random: &mut Random) -> Deed {
         19 => Deed::Close { run },
         20..24 => Deed::Answer { run, approve: random.below(3) > 0 },
         24 => Deed::Cancel { run },
-        25 | 26 => Deed::Watch { run },
+        25 => Deed::Watch { run },
+        26 => Deed::Peek { run, dies: random.below(2) == 0 },
         27..43 => Deed::Poll { worker, lost: lost(random) },
         43..57 => Deed::Work { worker, hand: random.byte(4) },
         57..60 => Deed::Fail { worker, hand: random.byte(4) },
@@ -134,7 +223,11 @@ fn one(random: &mut Random) -> Deed {
             let side = if random.below(2) == 0 { Side::BeforeSync } else { Side::AfterSync };
             Deed::CrashAt { commits: random.byte(4), side }
         }
-        97 | 98 => {
+        97 => match random.below(2) {
+            0 => Deed::WriteAgain { run },
+            _ => Deed::RefuseAt { commits: random.byte(4), times: 1 + random.byte(3) },
+        },
+        98 => {
             let outcome = if random.below(2) == 0 { FailedSync::Lost } else { FailedSync::Written };
             Deed::FailSync { outcome }
         }

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use outlast_protocol::run::Frame;
 use outlast_protocol::worker::Task;
 use serde_json::{Value as Json, json};
 
@@ -39,8 +40,8 @@ pub(crate) struct Seen {
     pub(crate) outcomes: BTreeMap<String, Json>,
     /// Events that were acknowledged: run, number, kind.
     acknowledged: Vec<(String, u64, &'static str)>,
-    /// Events of which streams showed something.
-    shown: BTreeSet<(String, u64)>,
+    /// What streams showed, by run and id.
+    shown: BTreeMap<(String, String), Frame>,
     /// Operations whose result was acknowledged.
     done: BTreeSet<OpKey>,
     /// The idempotency key of each operation.
@@ -54,11 +55,21 @@ impl Seen {
     }
 
     /// A stream showed something of an event, which therefore is there for ever.
-    pub(crate) fn shown(&mut self, run: &str, id: Option<&str>) {
-        let place = id.and_then(|id| id.rsplit_once('/')?.1.split_once('.'));
-        if let Some(n) = place.and_then(|(n, _)| n.parse().ok()).filter(|n| *n > 0) {
-            self.shown.insert((run.to_owned(), n));
+    pub(crate) fn shown(&mut self, run: &str, frame: Frame) {
+        if let Some(id) = frame.id.clone() {
+            self.shown.insert((run.to_owned(), id), frame);
         }
+    }
+
+    /// All that streams showed of a run is what a stream shows at the end.
+    pub(crate) fn check_shown(&self, run: &str, frames: &[Frame]) -> Verdict {
+        for ((_, id), frame) in self.shown.iter().filter(|((of, _), _)| of == run) {
+            demand(frames.contains(frame), || {
+                let now = frames.iter().find(|other| other.id.as_ref() == Some(id));
+                format!("a stream showed {frame:?} of {run}, which is {now:?}")
+            })?;
+        }
+        Ok(())
     }
 
     pub(crate) fn is_done(&mut self, task: &Task) {
@@ -99,7 +110,13 @@ impl Seen {
         let kept = events.len() >= before.len() && events.starts_with(before);
         demand(kept, || format!("the history of {run} was {before:?} and is {events:?}"))?;
         *before = events;
-        Ok(())
+        let early = before
+            .iter()
+            .find(|event| event["kind"] == "timer_fired" && event["due"].as_str() > event["time"].as_str());
+        demand(early.is_none(), || format!("a timer of {run} fired before it was due: {early:?}"))?;
+        let last = before.last().and_then(|event| event["n"].as_u64());
+        let shown = self.shown.keys().filter(|(of, _)| of == run).filter_map(|(_, id)| event_of(id)).max();
+        demand(shown <= last, || format!("a stream showed event {shown:?} of {run}, which has {last:?}"))
     }
 
     /// An outcome was read: it is the one that was read before, and what was cancelled did not succeed.
@@ -117,14 +134,13 @@ impl Seen {
         }
         for (run, n, kind) in &self.acknowledged {
             let events = self.histories.get(run).map(Vec::as_slice).unwrap_or_default();
-            let found = events.iter().any(|event| event["n"] == *n && event["kind"] == *kind);
+            // A mailbox is closed once: when it is closed again, the answer is where the run stands.
+            let fits = |at: u64| at == *n || (*kind == "closed" && at < *n);
+            let found =
+                events.iter().any(|event| event["kind"] == *kind && event["n"].as_u64().is_some_and(fits));
             demand(found, || {
                 format!("event {n} of {run}, {kind}, was acknowledged and is lost: {events:?}")
             })?;
-        }
-        for (run, n) in &self.shown {
-            let last = self.histories.get(run).and_then(|events| events.last()?["n"].as_u64());
-            demand(last >= Some(*n), || format!("a stream showed event {n} of {run}, which has {last:?}"))?;
         }
         for (run, op) in &self.done {
             let events = self.histories.get(run).map(Vec::as_slice).unwrap_or_default();
@@ -134,9 +150,11 @@ impl Seen {
             })?;
         }
         let spawned = self.histories.values().flatten().filter(|event| event["kind"] == "spawned");
-        let children: Vec<&Json> = spawned.map(|event| &event["run"]).collect();
-        let distinct: BTreeSet<String> = children.iter().map(ToString::to_string).collect();
-        demand(children.len() == distinct.len(), || format!("a child was spawned twice: {children:?}"))
+        let children: Vec<&str> = spawned.filter_map(|event| event["child"].as_str()).collect();
+        let distinct: BTreeSet<&str> = children.iter().copied().collect();
+        demand(children.len() == distinct.len(), || format!("a child was spawned twice: {children:?}"))?;
+        let missing = distinct.iter().find(|child| !self.histories.contains_key(**child));
+        demand(missing.is_none(), || format!("{missing:?} was spawned and is not there"))
     }
 
     /// What a talk heard is what was accepted, in that order, up to what it left unread.
@@ -184,4 +202,9 @@ impl Seen {
             self.histories.iter().map(|(run, events)| (run, events.iter().map(timeless).collect())).collect();
         json!({ "histories": histories, "outcomes": self.outcomes }).to_string()
     }
+}
+
+/// The number of the event that a frame's id names, `RUN/n.k`.
+fn event_of(id: &str) -> Option<u64> {
+    id.rsplit_once('/')?.1.split_once('.')?.0.parse().ok()
 }

@@ -8,6 +8,8 @@ use outlast_protocol::worker::{Offer, Outcome, OutcomeKind, Register, StoppedWhy
 
 /// What the runtime grants for each lease; the worker gives attempts up when six eighths of it are over.
 pub(crate) const LEASE_MS: i64 = 30_000;
+/// How long after a restart the runtime waits for workers of the process before.
+pub(crate) const ADOPT_WITHIN_MS: i64 = 5_000;
 
 /// See the module.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub(crate) struct Worker {
     pub(crate) session: Option<String>,
     /// When the last call was sent that was answered.
     pub(crate) renewed_at: Millis,
+    /// The process of the runtime that answered it, by its number.
+    pub(crate) life_seen: u32,
     /// Whether the last call was not answered.
     pub(crate) fails: bool,
     /// Whether it reaches nobody.
@@ -38,6 +42,7 @@ impl Worker {
             life: 0,
             session: None,
             renewed_at: Millis(0),
+            life_seen: 0,
             fails: false,
             is_cut: false,
             is_stopped: false,
@@ -68,16 +73,20 @@ impl Worker {
         }
     }
 
-    /// A call was answered that was sent at this moment.
-    pub(crate) fn answered(&mut self, at: Millis) {
-        (self.renewed_at, self.fails) = (at, false);
+    /// A call was answered that was sent at this moment, by a process of the runtime.
+    pub(crate) fn answered(&mut self, at: Millis, life: u32) {
+        (self.renewed_at, self.life_seen, self.fails) = (at, life, false);
     }
 
     /// Gives attempts up when the lease may end soon.
     pub(crate) fn fence(&mut self, now: Millis) {
-        if self.fails && now.0 - self.renewed_at.0 >= LEASE_MS * 6 / 8 {
+        if self.is_over(now) {
             self.hands.clear();
         }
+    }
+
+    fn is_over(&self, now: Millis) -> bool {
+        self.fails && now.0 - self.renewed_at.0 >= LEASE_MS * 6 / 8
     }
 
     /// Stops an attempt, if it has it, and says so.
@@ -94,7 +103,9 @@ impl Worker {
     }
 
     /// Whether it is about to carry out an attempt of this operation.
-    pub(crate) fn may_act_on(&self, run: &str, op: &str) -> bool {
-        !self.is_stopped && self.hands.iter().any(|task| task.run == run && task.op == op)
+    pub(crate) fn may_act_on(&self, run: &str, op: &str, now: Millis) -> bool {
+        !self.is_stopped
+            && !self.is_over(now)
+            && self.hands.iter().any(|task| task.run == run && task.op == op)
     }
 }

@@ -10,7 +10,7 @@ use outlast_protocol::ApiError;
 use outlast_protocol::requests::{Answer, Deploy, FileText, Send, Start};
 use outlast_protocol::run::{RunView, WaitingFor};
 use outlast_runtime::engine::{Clock, Engine, ManualClock, Options, Watch};
-use outlast_store::{Filter, MemoryStore};
+use outlast_store::MemoryStore;
 use serde_json::{Value as Json, json};
 
 use crate::deed::{Deed, WORKERS};
@@ -24,26 +24,41 @@ const START: Millis = Millis(1_800_000_000_000);
 const BEAT_MS: u64 = 2_000;
 /// Rounds to the disk and back after which a world counts as one that never comes to rest.
 const SETTLE_MAX: usize = 50;
+/// Turns of all tasks after which a process that still puts runs back to work counts as one that never will.
+const RECOVERY_TURNS_MAX: u32 = 5_000_000;
 /// How often everybody does all they can before a run that has not ended counts as stuck.
 const ROUNDS_MAX: usize = 200;
 
 /// See the module.
 pub(crate) struct World {
-    store: MemoryStore,
+    pub(crate) store: MemoryStore,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) engine: Engine,
     pub(crate) workers: Vec<Worker>,
     pub(crate) seen: Seen,
     /// Streams that somebody follows, until the runtime dies.
-    watches: Vec<(String, Watch)>,
+    pub(crate) watches: Vec<(String, Watch)>,
+    /// How many processes the runtime was so far.
+    pub(crate) life: u32,
+    /// When the last one opened the store.
+    pub(crate) opened_at: Millis,
     said: u64,
 }
 
 /// Plays deeds to their end, heals the world, and returns what was seen.
 pub(crate) async fn play(deeds: &[Deed]) -> Result<String, String> {
     let mut world = World::new().await?;
+    let mut peek = None;
     for deed in deeds {
-        world.happen(*deed).await.map_err(|why| format!("{deed:?}: {why}"))?;
+        if let Deed::Peek { run, dies } = *deed {
+            peek = Some((run, dies));
+            continue;
+        }
+        let happened = match peek.take() {
+            Some(peek) => world.happen_in_sight(*deed, peek).await,
+            None => world.happen(*deed).await,
+        };
+        happened.map_err(|why| format!("{deed:?}: {why}"))?;
         world.read_streams().await;
         world.go_on().await?;
     }
@@ -52,13 +67,14 @@ pub(crate) async fn play(deeds: &[Deed]) -> Result<String, String> {
     Ok(world.seen.digest())
 }
 
-fn in_words(error: ApiError) -> String {
+pub(crate) fn in_words(error: ApiError) -> String {
     format!("{:?}: {}", error.code, error.message)
 }
 
-async fn open(store: &MemoryStore, clock: &Arc<ManualClock>) -> Result<Engine, String> {
+/// Opens the store, as the process with this number: none makes the ids that another one made.
+async fn open(store: &MemoryStore, clock: &Arc<ManualClock>, life: u32) -> Result<Engine, String> {
     let clock: Arc<dyn Clock> = clock.clone();
-    let options = Options { clock, seed: Some(1), ..Options::default() };
+    let options = Options { clock, seed: Some(life.into()), ..Options::default() };
     Engine::open(Arc::new(store.clone()), options).await.map_err(in_words)
 }
 
@@ -73,15 +89,16 @@ fn flow(run: u8) -> &'static str {
 impl World {
     async fn new() -> Result<World, String> {
         let (store, clock) = (MemoryStore::new(), Arc::new(ManualClock::new(START)));
-        let engine = open(&store, &clock).await?;
+        let engine = open(&store, &clock, 1).await?;
         let files = vec![FileText { name: "sim.flow".into(), text: FLOWS.into() }];
         engine.deploy(Deploy { files, profile: None }).await.map_err(|error| format!("{error:?}"))?;
         let workers = (0..WORKERS).map(Worker::new).collect();
-        Ok(World { store, clock, engine, workers, seen: Seen::default(), watches: Vec::new(), said: 0 })
+        let (seen, watches, opened_at) = (Seen::default(), Vec::new(), clock.now());
+        Ok(World { store, clock, engine, workers, seen, watches, life: 1, opened_at, said: 0 })
     }
 
     /// Lets one thing happen.
-    async fn happen(&mut self, deed: Deed) -> Verdict {
+    pub(crate) async fn happen(&mut self, deed: Deed) -> Verdict {
         match deed {
             Deed::Start { run } => self.start(run).await,
             Deed::StartWithOtherInput { run } => self.start_with_other_input(run).await,
@@ -112,6 +129,13 @@ impl World {
             }
             Deed::FailSync { outcome } => {
                 self.store.fail_next_sync(outcome);
+                Ok(())
+            }
+            Deed::WriteAgain { run } => self.write_again(run),
+            // It is about what happens next.
+            Deed::Peek { .. } => Ok(()),
+            Deed::RefuseAt { commits, times } => {
+                self.store.refuse_at(commits.into(), times);
                 Ok(())
             }
             Deed::FillDisk => {
@@ -193,28 +217,6 @@ impl World {
         Ok(())
     }
 
-    async fn watch(&mut self, run: &str) -> Verdict {
-        if let Ok(watch) = self.engine.watch(run, None).await {
-            self.watches.push((run.to_owned(), watch));
-        }
-        Ok(())
-    }
-
-    /// Reads what streams show by now: it counts as promised.
-    async fn read_streams(&mut self) {
-        for (run, watch) in &mut self.watches {
-            loop {
-                let frame = tokio::select! {
-                    biased;
-                    frame = watch.next() => frame,
-                    () = std::future::ready(()) => None,
-                };
-                let Some(frame) = frame else { break };
-                self.seen.shown(run, frame.id.as_deref());
-            }
-        }
-    }
-
     /// Lets time pass, with the signs of life that workers give meanwhile.
     pub(crate) async fn pass(&mut self, ms: u64) -> Verdict {
         let mut left = ms;
@@ -224,21 +226,21 @@ impl World {
             self.clock.advance(step);
             self.go_on().await?;
             for worker in 0..WORKERS {
-                self.beat(worker).await;
+                self.beat(worker).await?;
             }
         }
         Ok(())
     }
 
     /// The process dies, and the next one opens what was durable.
-    async fn crash(&mut self) -> Verdict {
+    pub(crate) async fn crash(&mut self) -> Verdict {
         self.look().await?;
         self.next_life().await
     }
 
     /// Lets everything that can go on go on; a process that died meanwhile is followed by the next one.
     async fn go_on(&mut self) -> Verdict {
-        self.settle().await;
+        self.settle().await?;
         while !self.engine.status()["failed"].is_null() {
             self.next_life().await?;
         }
@@ -249,15 +251,20 @@ impl World {
         self.read_streams().await;
         self.watches.clear();
         self.store = self.store.crash();
-        self.engine = open(&self.store, &self.clock).await?;
-        self.settle().await;
+        self.life += 1;
+        self.engine = open(&self.store, &self.clock, self.life).await?;
+        self.opened_at = self.clock.now();
+        self.settle().await?;
         self.look().await
     }
 
     /// To the disk and back, until nothing comes of it any more: one step may cause another.
-    async fn settle(&self) {
+    async fn settle(&self) -> Verdict {
+        let mut turns = 0;
         while self.engine.status()["recovering"] == true && self.engine.status()["failed"].is_null() {
             tokio::task::yield_now().await;
+            turns += 1;
+            demand(turns < RECOVERY_TURNS_MAX, || "runs are put back to work for ever".to_owned())?;
         }
         let mut calm = 0;
         for round in 0..SETTLE_MAX {
@@ -269,37 +276,10 @@ impl World {
             turn().await;
             calm = if self.store.commit_last() <= before + 1 { calm + 1 } else { 0 };
             if calm == 2 {
-                return;
-            }
-        }
-    }
-
-    /// Reads all runs and compares them with what was seen before.
-    async fn look(&mut self) -> Verdict {
-        if !self.engine.status()["failed"].is_null() {
-            return Ok(());
-        }
-        for view in self.runs().await? {
-            let mut events: Vec<Json> = Vec::new();
-            loop {
-                let after = events.iter().rev().find_map(|event| event["n"].as_u64()).unwrap_or(0);
-                let Ok(page) = self.engine.events(&view.id, after, 1_000).await else { return Ok(()) };
-                events.extend(page.items);
-                if page.next.is_none() {
-                    break;
-                }
-            }
-            self.seen.read(&view.id, events)?;
-            if let Some(outcome) = &view.outcome {
-                self.seen.ended(&view.id, json!(outcome))?;
+                break;
             }
         }
         Ok(())
-    }
-
-    async fn runs(&self) -> Result<Vec<RunView>, String> {
-        let list = self.engine.list(Filter { limit: 100, ..Filter::default() }).await;
-        Ok(list.map(|list| list.items).unwrap_or_default())
     }
 
     /// Ends all faults and lets everybody do all they can, until every run has ended.
@@ -337,51 +317,10 @@ impl World {
             .collect();
         Err(format!("the world is well and these go nowhere: {stuck:?}"))
     }
-
-    /// Checks what only the end can show.
-    async fn check(&mut self) -> Verdict {
-        self.crash().await?;
-        self.seen.check_histories()?;
-        let runs = self.runs().await?;
-        for view in &runs {
-            match view.flow.as_str() {
-                "Talk" => self.seen.check_talk(&view.id)?,
-                "Trip" => self.seen.check_trip(&view.id)?,
-                _ => {}
-            }
-            self.check_stream(&view.id).await?;
-        }
-        let idle = self.workers.iter().all(|worker| worker.hands.is_empty());
-        demand(idle, || "all has ended and somebody still has work".to_owned())
-    }
-
-    /// A stream that is resumed anywhere goes on without a gap and without a repetition.
-    async fn check_stream(&self, run: &str) -> Verdict {
-        let whole = self.frames(run, None).await?;
-        for at in [0, whole.len() / 2, whole.len().saturating_sub(1)] {
-            let Some((id, _)) = whole.get(at) else { continue };
-            let rest = self.frames(run, Some(id)).await?;
-            demand(rest == whole[at + 1..], || {
-                format!("the stream of {run} after {id} is {rest:?} of {whole:?}")
-            })?;
-        }
-        Ok(())
-    }
-
-    async fn frames(&self, run: &str, after: Option<&str>) -> Result<Vec<(String, Json)>, String> {
-        let mut watch = self.engine.watch(run, after).await.map_err(in_words)?;
-        let mut frames = Vec::new();
-        while let Some(frame) = watch.next().await {
-            if let Some(id) = frame.id {
-                frames.push((id, frame.data));
-            }
-        }
-        Ok(frames)
-    }
 }
 
 /// Gives every task of this thread several turns.
-async fn turn() {
+pub(crate) async fn turn() {
     for _ in 0..50 {
         tokio::task::yield_now().await;
     }
