@@ -5,136 +5,25 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use outlast_kernel::event::Event;
-use outlast_kernel::ids::{Millis, RunId, Seq};
 use outlast_protocol::Code;
 use outlast_protocol::requests::{Deploy, FileText, Release};
 use outlast_runtime::engine::{Engine, ManualClock, Options};
-use outlast_store::{
-    Batch, BlobId, Filter, FjallStore, Head, Index, OpenOptions, Page, Purge, Record, Remains, Report,
-    Segment, Stats, Store, StoreError, Summary, Table, Usage,
-};
+use outlast_store::{Filter, FjallStore, OpenOptions};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
+use super::watched::Watched;
 use super::world::{FLOWS, START, code, start};
 
 /// The variable that makes a process of this program the one that dies, in this directory.
 const DIES_IN: &str = "OUTLAST_TEST_DIES_IN";
 
-/// A store that takes the process down when the history of the run `bad` is read.
-struct Deadly(FjallStore);
-
-impl Store for Deadly {
-    fn history(&self, run: &RunId, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
-        if run.as_str() == "bad" {
+async fn engine(directory: &Path, is_deadly: bool) -> Engine {
+    let store = Arc::new(Watched::open(directory).on_read(move |run| {
+        if is_deadly && run.as_str() == "bad" {
             std::process::abort();
         }
-        self.0.history(run, after, limit)
-    }
-
-    fn commit(&self, batch: &Batch) -> Result<Vec<Head>, StoreError> {
-        self.0.commit(batch)
-    }
-
-    fn purge(&self, after: Option<&RunId>, now: Millis) -> Result<Option<Purge>, StoreError> {
-        self.0.purge(after, now)
-    }
-
-    fn blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, StoreError> {
-        self.0.blob(id)
-    }
-
-    fn blob_users(&self, id: &BlobId, limit: usize) -> Result<Vec<RunId>, StoreError> {
-        self.0.blob_users(id, limit)
-    }
-
-    fn reclaim(&self) -> Result<(), StoreError> {
-        self.0.reclaim()
-    }
-
-    fn remains(&self, run: &RunId) -> Result<Option<Remains>, StoreError> {
-        self.0.remains(run)
-    }
-
-    fn deleted(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError> {
-        self.0.deleted(after, limit)
-    }
-
-    fn head(&self, run: &RunId) -> Result<Option<(Head, Index)>, StoreError> {
-        self.0.head(run)
-    }
-
-    fn lineage(&self, run: &RunId) -> Result<Vec<Segment>, StoreError> {
-        self.0.lineage(run)
-    }
-
-    fn head_at(&self, run: &RunId, at: Seq) -> Result<Option<Head>, StoreError> {
-        self.0.head_at(run, at)
-    }
-
-    fn forks(
-        &self,
-        run: &RunId,
-        after: Option<&(Seq, RunId)>,
-        limit: usize,
-    ) -> Result<Vec<(Seq, RunId)>, StoreError> {
-        self.0.forks(run, after, limit)
-    }
-
-    fn usage(&self, run: &RunId) -> Result<Usage, StoreError> {
-        self.0.usage(run)
-    }
-
-    fn backup(&self, to: &Path) -> Result<(), StoreError> {
-        self.0.backup(to)
-    }
-
-    fn summary(&self, run: &RunId) -> Result<Option<Summary>, StoreError> {
-        self.0.summary(run)
-    }
-
-    fn summaries(&self, filter: &Filter) -> Result<Page, StoreError> {
-        self.0.summaries(filter)
-    }
-
-    fn snapshot(&self, run: &RunId) -> Result<Option<(Seq, Vec<u8>)>, StoreError> {
-        self.0.snapshot(run)
-    }
-
-    fn ready(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StoreError> {
-        self.0.ready(after, limit)
-    }
-
-    fn due(
-        &self,
-        after: Option<&(Millis, RunId)>,
-        before: Millis,
-        limit: usize,
-    ) -> Result<Vec<(Millis, RunId)>, StoreError> {
-        self.0.due(after, before, limit)
-    }
-
-    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.0.get(table, key)
-    }
-
-    fn list(&self, table: Table) -> Result<Vec<Record>, StoreError> {
-        self.0.list(table)
-    }
-
-    fn stats(&self) -> Result<Stats, StoreError> {
-        self.0.stats()
-    }
-
-    fn check(&self) -> Result<Report, StoreError> {
-        self.0.check()
-    }
-}
-
-async fn engine(directory: &Path, is_deadly: bool) -> Engine {
-    let (store, _) = FjallStore::open(directory, OpenOptions::default()).unwrap();
-    let store: Arc<dyn Store> = if is_deadly { Arc::new(Deadly(store)) } else { Arc::new(store) };
+    }));
     let desk = Some(directory.join("scratch/desk"));
     let clock = Arc::new(ManualClock::new(START));
     Engine::open(store, Options { desk, clock, seed: Some(1), ..Options::default() }).await.unwrap()
