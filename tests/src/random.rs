@@ -34,6 +34,12 @@ impl Random {
     }
 }
 
+/// Tells whether cases are played in the size of their text: `OUTLAST_WHOLE` is set, as `tests/night` does it. Otherwise a small one stands for it.
+#[must_use]
+pub fn is_whole() -> bool {
+    std::env::var_os("OUTLAST_WHOLE").is_some()
+}
+
 /// Returns how often a test runs its race: `OUTLAST_REPEATS` if it is set.
 #[must_use]
 pub fn repeats(usual: u64) -> u64 {

@@ -6,3 +6,4 @@ mod deletions;
 mod journals;
 mod processes;
 mod support;
+mod torn;
