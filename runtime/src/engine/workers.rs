@@ -92,8 +92,9 @@ impl Engine {
                 if !tasks.is_empty() {
                     return Ok(Polled { tasks });
                 }
-                // An engine that stops gives no more tasks, however often it is asked.
-                if self.core.shards.all().iter().any(tokio::sync::mpsc::Sender::is_closed) {
+                // An engine that stops, or whose disk failed, gives no more tasks, however often it is asked.
+                let has_failed = ctx.committer.failed().borrow().is_some();
+                if has_failed || self.core.shards.all().iter().any(tokio::sync::mpsc::Sender::is_closed) {
                     return Err(errors::stopping());
                 }
                 tokio::task::yield_now().await;

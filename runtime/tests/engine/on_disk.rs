@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use outlast_protocol::Code;
 use outlast_runtime::batch::{Keep, ResultFile, Standing};
@@ -13,7 +14,8 @@ use outlast_store::{FjallStore, OpenOptions, Store, StoreError};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::world::{FLOWS, START, code, start};
+use super::watched::Watched;
+use super::world::{FLOWS, START, Worker, code, in_time, register, start};
 
 /// An engine over a directory.
 async fn engine(directory: &Path, options: OpenOptions) -> (Arc<FjallStore>, Engine) {
@@ -52,6 +54,27 @@ async fn a_directory_has_one_owner() {
     let second = FjallStore::open(place.path(), OpenOptions::default()).map(|_| ());
     let us = std::process::id();
     assert!(matches!(second, Err(StoreError::Locked { pid, .. }) if pid == us), "{second:?}");
+}
+
+#[tokio::test]
+async fn a_poll_ends_when_the_disk_has_failed() {
+    let place = TempDir::new().unwrap();
+    let has_failed = Arc::new(AtomicBool::new(false));
+    let fails = Arc::clone(&has_failed);
+    let store = Watched::open(place.path()).on_commit(move |_, _| match fails.load(Ordering::Relaxed) {
+        true => Err(StoreError::Disk { path: "here".into(), detail: "no more".into(), source: None }),
+        false => Ok(()),
+    });
+    let options = Options { clock: Arc::new(ManualClock::new(START)), seed: Some(1), ..Options::default() };
+    let engine = Engine::open(Arc::new(store), options).await.unwrap();
+    let files = vec![outlast_protocol::requests::FileText { name: "test.flow".into(), text: FLOWS.into() }];
+    engine.deploy(outlast_protocol::requests::Deploy { files, profile: None }).await.unwrap();
+    engine.start(start("r", "Pay", json!({ "x": 1 })), "test").await.unwrap();
+    let session = engine.register(register("w", "boot", Vec::new())).await.unwrap().session;
+    has_failed.store(true, Ordering::Relaxed);
+    // The beginning of the payment cannot be kept, so nothing is handed out, now or later.
+    let worker = Worker { engine, session };
+    assert_eq!(code(in_time("an answer", worker.poll(60_000)).await), Code::NotReady);
 }
 
 #[tokio::test]

@@ -15,8 +15,10 @@ use outlast_store::{
 pub(crate) struct Watched {
     store: FjallStore,
     on_read: Box<dyn Fn(&RunId) + Send + Sync>,
-    on_commit: Box<dyn Fn(Side, &Batch) -> Result<(), StoreError> + Send + Sync>,
+    on_commit: Box<OnCommit>,
 }
+
+type OnCommit = dyn Fn(Side, &Batch) -> Result<(), StoreError> + Send + Sync;
 
 impl Watched {
     pub(crate) fn open(directory: &Path) -> Watched {

@@ -165,7 +165,15 @@ fn last_write(store: &MemoryStore, run: &str) -> Result<Option<RunWrite>, StoreE
     };
     let before = store.head_at(&run, Seq(head.seq.0 - 1))?.unwrap_or_default();
     let events = store.history(&run, before.seq, 1)?;
-    let write =
-        RunWrite { run, before, events, index_before: index, index, summary, snapshot: None, origin: None };
+    let write = RunWrite {
+        run,
+        before,
+        events,
+        index_before: index,
+        index,
+        summary: summary.into(),
+        snapshot: None,
+        origin: None,
+    };
     Ok(Some(write))
 }

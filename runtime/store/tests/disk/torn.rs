@@ -13,8 +13,11 @@ use super::support::{append, events, fill, journal, must, open};
 /// Bytes between two places that are tried, if not each of them is.
 const STRIDE: usize = 13;
 
+/// Makes of bytes what a disk does, from a place on.
+type Damage = fn(&[u8], usize) -> Vec<u8>;
+
 /// What a disk makes of bytes from a place on.
-const DAMAGES: [(&str, fn(&[u8], usize) -> Vec<u8>); 6] = [
+const DAMAGES: [(&str, Damage); 6] = [
     ("cut", |bytes, at| bytes[..at].to_vec()),
     ("cut and filled with zeros", |bytes, at| changed(bytes, at, bytes.len(), |_| 0)),
     ("flipped in one bit", |bytes, at| changed(bytes, at, at + 1, |byte| byte ^ 1)),
