@@ -3,8 +3,11 @@
 //!
 //! A seed gives a list of deeds ([`deed`]), which happen to a world ([`world`]); what was promised meanwhile must stay true
 //! ([`seen`]). A seed that fails is printed with the deeds that are needed for it, as few as were found.
-//! `OUTLAST_SIM_SEEDS` says how many seeds are tried (300), `OUTLAST_SIM_FROM` the first one; `tests/night` tries 10,000.
+//! `OUTLAST_SIM_SEEDS` says how many seeds are tried (300), `OUTLAST_SIM_FROM` the first one; `tests/night` tries 10,000. Which promises
+//! are noticed to be broken here, and why the others cannot be, stands in `breakages`.
 
+#[cfg(feature = "breakages")]
+mod breakages;
 mod calls;
 mod deed;
 mod flows;
