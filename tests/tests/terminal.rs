@@ -7,7 +7,7 @@ use outlast_tests::model_server::{
     Ending, KEY, ModelServer, Part, Protocol, Reply, Stop, last_text, messages, speak,
 };
 use outlast_tests::process::{Process, until};
-use outlast_tests::terminal::{ALT_ENTER, ALT_UP, ENTER, ESC};
+use outlast_tests::terminal::{ALT_ENTER, ALT_UP, ENTER, ESC, signal};
 use outlast_tests::world::{Role, World};
 use serde_json::{Value, json};
 
@@ -187,6 +187,31 @@ fn an_answer_that_is_cut_by_a_kill_is_marked_and_given_again() {
     world.kill(Role::Model);
     chat.line("the mark", |line| line.contains("(interrupted)"));
     chat.line("the answer", |line| line.contains("a whole answer"));
+}
+
+/// So is one whose host dies with the worker: nobody knows then that it was begun, and the next attempt counts as the first.
+#[test]
+fn an_answer_that_is_cut_with_its_host_is_marked_and_given_again() {
+    let again = [Part::Text(format!("quite another one\n{}", "and on ".repeat(20)))];
+    let again = speak::pieces(Protocol::Chat, "m", &again, Stop::End);
+    let model = ModelServer::giving([
+        Reply::Stream(beginning(), Ending::Silence),
+        Reply::Stream(again[..again.len() / 2].to_vec(), Ending::Silence),
+    ]);
+    let world =
+        World::new().with_variable("OUTLAST_MODEL_URL", &model.url()).with_variable("OPENAI_API_KEY", KEY);
+    let mut server = world.host(&[]);
+    let mut chat = world.on_a_terminal("chat");
+    chat.line("a prompt", |line| line.contains("say what is to be done"));
+    chat.press("go\r");
+    chat.line("the beginning", |line| line.contains("a beginning"));
+    chat.line("that it is being worked on", |line| line.contains("works; Esc stops"));
+    // Whoever takes over starts workers of its own: those are not meant.
+    let workers = world.pids(Role::Model);
+    server.murder();
+    workers.into_iter().for_each(|pid| signal(pid, "KILL"));
+    chat.line("the mark", |line| line.contains("(interrupted)"));
+    chat.line("the next answer", |line| line.contains("quite another one"));
 }
 
 /// The first half of an answer.

@@ -52,11 +52,12 @@ impl Watcher {
     }
 }
 
-/// The output of an attempt so far.
+/// The output of an attempt so far; of a worker that outlived the runtime, what it says since.
 #[derive(Default)]
 struct Output {
     attempt: Option<Attempt>,
     text: String,
+    /// Where the text ends.
     chars: u64,
 }
 
@@ -68,7 +69,7 @@ impl Watchers {
         let room = Arc::new(Semaphore::new(limits::WATCH_BYTES_MAX as usize));
         watched.frames.push(Watcher { sender, room });
         let partials = watched.partials.iter().filter_map(|(op, output)| {
-            Some(frame(run, *op, output.attempt?, json!({ "offset": 0, "text": output.text })))
+            Some(frame(run, *op, output.attempt?, json!({ "offset": output.begins(), "text": output.text })))
         });
         (receiver, partials.collect())
     }
@@ -159,15 +160,25 @@ impl Output {
     /// Adds text at an offset in characters; returns what of it is new and where it begins. Repeated text counts once; text beyond
     /// the limit is dropped, the result will bring it.
     fn add(&mut self, offset: Option<u64>, text: &str) -> Option<(u64, String)> {
-        let known = self.chars.saturating_sub(offset.unwrap_or(self.chars));
+        let offset = offset.unwrap_or(self.chars);
+        let known = self.chars.saturating_sub(offset);
         let new: String = text.chars().skip(usize::try_from(known).unwrap_or(usize::MAX)).collect();
         if new.is_empty() || self.text.len() + new.len() > limits::PARTIAL_BYTES_MAX {
             return None;
         }
-        let at = self.chars;
-        self.chars += new.chars().count() as u64;
+        // What comes from further on goes on where another runtime heard it: who watches may have that, too.
+        let at = self.chars.max(offset);
+        if at > self.chars {
+            self.text.clear();
+        }
+        self.chars = at + new.chars().count() as u64;
         self.text.push_str(&new);
         Some((at, new))
+    }
+
+    /// Where the text begins, in characters.
+    fn begins(&self) -> u64 {
+        self.chars - self.text.chars().count() as u64
     }
 }
 
@@ -191,6 +202,14 @@ mod tests {
         assert_eq!(output.add(None, " dich"), Some((4, " dich".into())));
         assert_eq!(output.text, "grüß dich");
         assert_eq!(output.add(None, &"x".repeat(limits::PARTIAL_BYTES_MAX)), None);
+    }
+
+    #[test]
+    fn output_of_a_worker_that_outlived_the_runtime_stands_where_it_says() {
+        let mut output = Output::default();
+        assert_eq!(output.add(Some(40), "and on"), Some((40, "and on".into())));
+        assert_eq!(output.add(Some(44), "on and"), Some((46, " and".into())));
+        assert_eq!((output.begins(), output.text.as_str()), (40, "and on and"));
     }
 
     #[test]

@@ -70,9 +70,19 @@ fn halves(text: &str) -> [&str; 2] {
 }
 
 fn chat(model: &str, parts: &[Part], stop: Stop) -> Vec<String> {
+    let chunk = |choices: Value, usage: Value| {
+        let chunk = json!({
+            "id": "chatcmpl-1",
+            "object": "chat.completion.chunk",
+            "created": 1_764_547_200,
+            "model": model,
+            "choices": choices,
+            "usage": usage,
+        });
+        format!("data: {chunk}\n\n")
+    };
     let choice = |delta: &Value, reason: Option<&str>| {
-        let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
-        format!("data: {}\n\n", json!({"model": model, "choices": [choice]}))
+        chunk(json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": reason}]), Value::Null)
     };
     let mut pieces = Vec::new();
     let mut calls = 0;
@@ -103,8 +113,13 @@ fn chat(model: &str, parts: &[Part], stop: Stop) -> Vec<String> {
     };
     pieces.push(choice(&json!({}), Some(reason)));
     let (read, cached, written) = TOKENS;
-    let usage = json!({"prompt_tokens": read, "completion_tokens": written, "prompt_tokens_details": {"cached_tokens": cached}});
-    pieces.push(format!("data: {}\n\n", json!({"choices": [], "usage": usage})));
+    let usage = json!({
+        "prompt_tokens": read,
+        "completion_tokens": written,
+        "total_tokens": read + written,
+        "prompt_tokens_details": {"cached_tokens": cached},
+    });
+    pieces.push(chunk(json!([]), usage));
     pieces.push("data: [DONE]\n\n".to_owned());
     pieces
 }

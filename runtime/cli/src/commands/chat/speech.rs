@@ -46,6 +46,16 @@ impl Speech {
         if self.over.as_ref() == Some(&attempt) {
             return;
         }
+        if self.now.as_ref() == Some(&attempt) && data["offset"] == 0 && !self.text.is_empty() {
+            // All of it so far, when the stream was cut; or an attempt that begins again, when all were killed that knew of it.
+            if let Some(rest) = text.strip_prefix(self.text.as_str()) {
+                face.write(rest);
+                self.text.push_str(rest);
+                return;
+            }
+            self.interrupt(face);
+            self.over = None;
+        }
         if *self.now.get_or_insert_with(|| attempt.clone()) == attempt && face.write(text) {
             self.text.push_str(text);
         }

@@ -137,6 +137,10 @@ impl Talk {
                 // A frame that waited to be shown may be of a turn that was stopped meanwhile.
                 if !speech::is_late(&frame.data, listens_at) {
                     self.speech.piece(&mut self.face, &frame.data);
+                    // That a worker took it is no event: its first word says so.
+                    if let Some(run) = &mut self.run {
+                        run.waiting_for.take_if(|waiting| matches!(waiting, WaitingFor::Worker { .. }));
+                    }
                 }
                 Ok(())
             }
