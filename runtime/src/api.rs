@@ -103,7 +103,10 @@ impl<'a> Api<'a> {
         self.see_flow(&start.flow)?;
         self.demand_terms(start.profile.as_deref(), start.permissions.as_ref())?;
         start.profile = start.profile.take().or_else(|| self.profile_of(&start.flow));
-        let started = self.engine().start(start, &self.by()).await;
+        let started = match self.caller.demand(Need::Scope(Scope::Send)) {
+            Ok(()) => self.engine().start(start, &self.by()).await,
+            Err(_) => self.engine().start_or_find(start, &self.by()).await,
+        };
         let (run, existing) = started.map_err(|error| self.veil(error))?;
         Ok(Started { run, existing })
     }

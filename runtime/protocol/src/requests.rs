@@ -61,7 +61,7 @@ pub struct Start {
     /// The run id; made up if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// First messages, accepted with the start.
+    /// First messages, accepted with the start. Those with ids go to the run also if an equal request has begun it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Send>,
     /// A machine's hash, if not the newest deployed one is wanted.

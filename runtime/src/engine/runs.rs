@@ -101,11 +101,31 @@ impl Core {
 }
 
 impl Engine {
-    /// Starts a run, or finds the one that the same request started before (`true`).
+    /// Starts a run, or finds the one that the same request started before (`true`). First messages with ids that it does not have yet are
+    /// then sent to it, so several may start one run at once, each with its own; those without ids belong to the request that began it.
     ///
     /// # Errors
     /// [`Code::Invalid`], [`Code::NotFound`] (flow), [`Code::Conflict`], [`Code::DiskFull`].
     pub async fn start(&self, request: requests::Start, by: &str) -> Result<(RunView, bool), ApiError> {
+        let mut named = request.messages.clone();
+        named.retain(|message| message.id.is_some());
+        let (view, existing) = self.start_or_find(request, by).await?;
+        if !existing || named.is_empty() {
+            return Ok((view, existing));
+        }
+        // Another request was first. What this one brings is told apart from a repetition by its ids alone.
+        for message in named {
+            self.message(&view.id, message, by).await?;
+        }
+        Ok((self.get(&view.id).await?, existing))
+    }
+
+    /// As [`Engine::start`], for who may start runs and send nothing to one that is there.
+    pub(crate) async fn start_or_find(
+        &self,
+        request: requests::Start,
+        by: &str,
+    ) -> Result<(RunView, bool), ApiError> {
         self.core.start(request, by).await
     }
 

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use outlast_kernel::State;
 use outlast_kernel::ids::{Millis, OpId, RunId, Seq};
 use outlast_kernel::input::{Input, Refusal};
+use outlast_kernel::operation::Outcome;
 use outlast_protocol::{ApiError, Code};
 use outlast_store::breakage::{Breakage, breaks};
 use outlast_store::{Put, RunWrite};
@@ -43,6 +45,7 @@ impl Shard {
         }
         let random = self.ctx.random.number();
         let live = self.hydrate(run)?;
+        let kept = live.fold.state.last();
         let mut draft = Draft::new(&live.fold, now, random);
         if all_stop && !breaks(Breakage::TakeLateInputFirst) {
             // In one step with the stop, which alone may take the last room of a full disk.
@@ -56,6 +59,12 @@ impl Shard {
                 // The sender did not hear of it: it was accepted, and is again.
                 Err(Failure::Refused(Refusal::MessageRepeated { n, .. })) if inputs.len() == 1 => {
                     return Ok((None, n));
+                }
+                // It is what was asked for, however often.
+                Err(Failure::Refused(Refusal::AlreadyEnding | Refusal::RunEnded { .. }))
+                    if matches!(inputs, [Input::Cancel { .. }]) && is_being_cancelled(&draft.fold.state) =>
+                {
+                    return Ok((None, kept));
                 }
                 Err(failure) => return Err(self.failure(run, failure)),
             }
@@ -289,4 +298,9 @@ fn next_look(live: &Live, now: Millis, adoption_until: Millis) -> Option<Millis>
         Some(due) if due <= now => Some(adoption_until.max(now.plus(1))),
         Some(_) | None => live.due_after(now),
     }
+}
+
+/// Tells whether a run was cancelled, or will be when it has cleaned up.
+fn is_being_cancelled(state: &State) -> bool {
+    state.is_cancelling() || matches!(state.outcome(), Some(Outcome::Cancelled))
 }
