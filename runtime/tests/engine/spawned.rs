@@ -308,3 +308,46 @@ async fn a_fork_leaves_the_spawned_runs_of_its_parent_alone_or_shares_their_end_
     let worker = world.worker("w2").await;
     assert!(worker.tasks().await.is_empty());
 }
+
+/// Case CHD-04: a run that is spawned as the last act of another works to its end, whenever the process dies; and its name is taken for good.
+#[tokio::test]
+async fn a_run_that_was_spawned_as_the_last_act_works_to_its_end_at_every_crash_point() {
+    for commits in 0..12 {
+        for side in [Side::BeforeSync, Side::AfterSync] {
+            let mut world = family().await;
+            world.store.crash_at(commits, side);
+            let mut value = None;
+            for life in 0..20 {
+                let lives = async {
+                    world.try_start("p", "Last", json!({ "name": "c" })).await.ok()?;
+                    settle(&world).await;
+                    let worker = world.try_worker(&format!("w{life}"), "boot").await?;
+                    for task in worker.poll(0).await.ok()? {
+                        worker.try_done(&task, json!(8)).await?;
+                    }
+                    settle(&world).await;
+                    world.engine.get("c").await.ok()?.outcome?.value
+                };
+                value = lives.await;
+                if value.is_some() {
+                    break;
+                }
+                world = world.crash().await;
+                world.advance(6_000).await;
+            }
+            assert_eq!(value, Some(json!(8)), "{commits} {side:?}");
+            world = world.crash().await;
+            settle(&world).await;
+            assert_eq!(world.value("p").await, json!("left"), "{commits} {side:?}");
+            let kinds = world.kinds("c").await;
+            assert_eq!(
+                kinds.iter().filter(|kind| *kind == "done").count(),
+                1,
+                "{commits} {side:?}: {kinds:?}"
+            );
+            world.start("q", "Last", json!({ "name": "c" })).await;
+            settle(&world).await;
+            assert_eq!(world.value("q").await, json!("exists"), "{commits} {side:?}");
+        }
+    }
+}

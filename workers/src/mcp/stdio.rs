@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcError, JsonRpcRequest, RequestId, ServerJsonRpcMessage};
 use rmcp::service::RoleClient;
 use rmcp::transport::Transport;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -97,7 +97,7 @@ pub(super) fn start(program: Program<'_>, guard: Option<&PathBuf>) -> io::Result
     });
     let write = Arc::new(Mutex::new(Some(stdin)));
     Ok((
-        Pipes { lines: Lines::new(stdout), write, noise: Noise::default(), _keep: keep },
+        Pipes { lines: Lines::new(stdout), write, noise: Noise::default(), asked_last: None, _keep: keep },
         Watched { end, said },
     ))
 }
@@ -150,6 +150,8 @@ pub(super) struct Pipes {
     lines: Lines,
     write: Arc<Mutex<Option<ChildStdin>>>,
     noise: Noise,
+    /// The number of the last request: the library counts them.
+    asked_last: Option<i64>,
     /// Its end tells the watcher that nobody speaks to the program any more.
     _keep: oneshot::Sender<()>,
 }
@@ -173,6 +175,9 @@ impl Transport<RoleClient> for Pipes {
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let write = self.write.clone();
+        if let ClientJsonRpcMessage::Request(JsonRpcRequest { id: RequestId::Number(id), .. }) = &message {
+            self.asked_last = self.asked_last.max(Some(*id));
+        }
         async move {
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
@@ -190,6 +195,10 @@ impl Transport<RoleClient> for Pipes {
                 Line::TooLong { head, tail } => too_long(&head, &tail).ok_or(head),
             };
             match read {
+                // Amid a handshake the library takes such an answer for the end of it.
+                Ok(message) if answers_nobody(&message, self.asked_last) => {
+                    tracing::warn!("an MCP server answers what it was not asked; that is skipped");
+                }
                 Ok(message) => return Some(message),
                 Err(line) => {
                     if self.noise.begins(&line) {
@@ -210,6 +219,21 @@ impl Transport<RoleClient> for Pipes {
     }
 }
 
+/// Whether a message answers a request that was never made.
+fn answers_nobody(message: &ServerJsonRpcMessage, asked_last: Option<i64>) -> bool {
+    let id = match message {
+        ServerJsonRpcMessage::Response(response) => &response.id,
+        ServerJsonRpcMessage::Error(JsonRpcError { id: Some(id), .. }) => id,
+        ServerJsonRpcMessage::Error(_)
+        | ServerJsonRpcMessage::Request(_)
+        | ServerJsonRpcMessage::Notification(_) => return false,
+    };
+    match id {
+        RequestId::Number(id) => !asked_last.is_some_and(|last| (0..=last).contains(id)),
+        RequestId::String(_) => true,
+    }
+}
+
 /// Reads a line as a message. One that answers a request but cannot be read becomes an error for that request, so that nobody waits
 /// for it in vain.
 fn message(line: &[u8]) -> Result<ServerJsonRpcMessage, ()> {
@@ -218,7 +242,8 @@ fn message(line: &[u8]) -> Result<ServerJsonRpcMessage, ()> {
     if value.get("jsonrpc").and_then(Json::as_str) != Some("2.0") {
         return Err(());
     }
-    let answers = value.get("method").is_none().then(|| value.get("id").cloned()).flatten();
+    let id = value.get("id").filter(|id| !id.is_null());
+    let answers = value.get("method").is_none().then_some(id).flatten().cloned();
     match (serde_json::from_value(value), answers) {
         (Ok(message), _) => Ok(message),
         (Err(error), Some(id)) => failed(&id, &format!("the answer cannot be read: {error}")).ok_or(()),

@@ -93,6 +93,31 @@ async fn calls_do_not_wait_for_each_other() {
     assert_eq!(bench.lines("cancelled.jsonl")[0]["reason"], "the call was cancelled");
 }
 
+/// Case MCP-03: an answer that comes after its limit, and answers to what nobody asked, are nobody's; what comes after them is taken for what
+/// it is, and other servers hear nothing of it.
+#[tokio::test]
+async fn late_answers_and_answers_to_nobody_poison_no_other_call() {
+    let poison = json!({"content": [{"type": "text", "text": "poison"}]});
+    let stray =
+        |id: serde_json::Value| format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "result": poison}));
+    let noise = [json!(987_654), json!("nobody"), json!(-1), json!(null)].map(stray).concat();
+    let mut entry = scripted(&json!({"noise": noise}));
+    entry["timeout"] = json!("1s");
+    let bench = bench(&[("s", entry), ("other", scripted(&json!({})))]);
+    bench.write("a.Before.gate", "");
+    let (text, ok) = bench.call("s__late", json!({"name": "a"})).await;
+    assert!(!ok && text.contains("longer than 1s"), "{text}");
+    for number in 0..10 {
+        if number == 2 {
+            // Now it is answered.
+            bench.remove("a.Before.gate");
+        }
+        let said = number.to_string();
+        assert_eq!(bench.text("s__echo", json!({ "text": said })).await, said);
+        assert_eq!(bench.text("other__echo", json!({ "text": said })).await, said);
+    }
+}
+
 /// Case MCP-08: the limit of a server's entry holds whatever progress it tells.
 #[tokio::test]
 async fn a_call_that_takes_too_long_is_given_up_and_the_server_is_told() {

@@ -29,6 +29,20 @@ async fn all_pages_of_a_list_are_read_and_odd_cursors_end_it() {
     }
 }
 
+/// Case MCP-07: a list that changes while its pages are read has each tool once, the new one with them.
+#[tokio::test]
+async fn a_list_that_changes_while_it_is_read_is_whole() {
+    let bench = bench_of(&json!({"only": ["echo"], "bulk": 100, "page": 50, "cursor": "changes"}));
+    let tools = bench.tools("s").await.unwrap();
+    let mut once = names(&tools);
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!((tools.len(), once.len()), (102, 102), "{once:?}");
+    assert!(once.contains(&"s__fresh"));
+    assert_eq!(bench.text("s__fresh", json!({})).await, "fresh");
+    assert_eq!(bench.text("s__echo", json!({"text": "on"})).await, "on");
+}
+
 #[tokio::test]
 async fn odd_tools_cost_themselves_only_and_equal_names_count_once() {
     let tools = json!([

@@ -19,6 +19,32 @@ async fn noise_costs_nothing() {
     }
 }
 
+/// Case MCP-04: half a line that runs into an answer spoils that answer: its server fails in time, clearly, and alone.
+#[tokio::test]
+async fn half_a_line_costs_its_own_server_only() {
+    let half = |script| {
+        let mut entry = scripted(&script);
+        entry["startTimeout"] = json!("1s");
+        entry["timeout"] = json!("1s");
+        entry
+    };
+    let bench = bench(&[
+        ("half", half(json!({"banner": "half a line, and then "}))),
+        ("long", half(json!({"rubbish": 5 << 20}))),
+        ("good", scripted(&json!({}))),
+    ]);
+    for server in ["half", "long"] {
+        let (bad, good) = (format!("{server}__echo"), json!({"text": "good"}));
+        let (failed, good) = tokio::join!(bench.try_call(&bad, json!({})), bench.text("good__echo", good));
+        let failure = failed.unwrap_err();
+        assert_eq!((failure.kind.as_str(), good.as_str()), ("ServerUnavailable", "good"));
+        assert!(
+            failure.text.starts_with(&format!("MCP server {server}: it was not ready after 1 s")),
+            "{failure}"
+        );
+    }
+}
+
 /// Case MCP-12: a server that does not come up says how it ended and what it said last; others are not touched.
 #[tokio::test]
 async fn a_server_that_does_not_start_is_named_with_its_end() {
@@ -72,6 +98,8 @@ async fn slow_servers_have_a_limit_and_hold_up_nobody() {
     bench.write("closed", "");
     let failure = bench.try_call("mute__echo", json!({})).await.unwrap_err();
     assert!(failure.text.contains("not ready after 0.05 s"), "{}", failure.text);
+    // Case MCP-08: a handshake is not cancelled by a notice.
+    assert!(bench.lines("cancelled.jsonl").is_empty());
     let slow = bench.text("slow__echo", json!({"text": "slow"}));
     let good = async {
         let text = bench.text("good__echo", json!({"text": "good"})).await;

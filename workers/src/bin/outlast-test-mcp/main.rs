@@ -30,7 +30,8 @@ struct Script {
     bulk: usize,
     /// Tools on a page; 0: all on one.
     page: usize,
-    /// `stuck`: the cursor never moves on; `endless`: there is always another page; `empty`: the last page has an empty cursor.
+    /// `stuck`: the cursor never moves on; `endless`: there is always another page; `empty`: the last page has an empty cursor;
+    /// `changes`: there is another tool, and the client is told, when it asks for the second page.
     cursor: String,
     /// What is written to standard output before anything else, as it is.
     banner: String,
@@ -185,7 +186,13 @@ impl Server {
             "tools/list" if self.script.unlisted_while.as_ref().is_some_and(|file| file.exists()) => {
                 Some(Err((-32603, "the list is being made".to_owned())))
             }
-            "tools/list" => Some(Ok(self.page(params["cursor"].as_str()))),
+            "tools/list" => {
+                let is_first = params["cursor"].is_null();
+                if self.script.cursor == "changes" && !is_first && !*self.changed.lock().unwrap() {
+                    self.change(out);
+                }
+                Some(Ok(self.page(params["cursor"].as_str())))
+            }
             "tools/call" => {
                 flood(self.script.flood);
                 tools::call(self, message, out)
@@ -201,6 +208,12 @@ impl Server {
             }
             _ => Some(Err((-32601, "no such method".to_owned()))),
         }
+    }
+
+    /// Gets another tool and says so.
+    fn change(&self, out: &Out) {
+        *self.changed.lock().unwrap() = true;
+        (out.lock().unwrap())(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
     }
 
     /// One page of the tools.

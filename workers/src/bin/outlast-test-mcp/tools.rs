@@ -116,8 +116,7 @@ pub(crate) fn call(server: &Server, message: &Value, out: &Out) -> Option<Result
             text(format!("late {name}"))
         }
         "change" => {
-            *server.changed.lock().unwrap() = true;
-            (out.lock().unwrap())(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+            server.change(out);
             text("changed")
         }
         "fresh" => text("fresh"),
