@@ -244,6 +244,7 @@ fn unknown_tools_are_answered_and_nothing_is_run() {
             ("b", "SHELL", command.clone()),
             ("c", "shell ", command.clone()),
             ("d", "ghost__echo", command.clone()),
+            ("e", "", command.clone()),
         ];
         let model = ModelServer::giving([Reply::Calls(calls), Reply::Text("I see".to_owned())]);
         let world = world_of(&model, protocol);
@@ -264,7 +265,7 @@ fn unknown_tools_are_answered_and_nothing_is_run() {
         let last = model.seen().bodies.last().cloned().unwrap();
         let answers: Vec<String> =
             heard(&last).into_iter().filter(|(role, _)| role == "tool").map(|(_, text)| text).collect();
-        assert_eq!(answers.len(), 4, "{answers:?}");
+        assert_eq!(answers.len(), 5, "{answers:?}");
         assert!(answers.iter().all(|text| text.starts_with("error: ")), "{answers:?}");
         assert!(!world.work().join("ran").exists());
         drop(server);
@@ -288,6 +289,8 @@ fn cut_turns_run_nothing_and_end() {
         let _server = agent(&world);
         until("the end", || world.get("/v1/runs/r")["status"] == "ended");
         no_faults(&model, protocol.provider());
+        let outcome = world.get("/v1/runs/r")["outcome"]["value"].clone();
+        assert_eq!(outcome, json!({"type": "GaveUp", "turns": 5}));
         assert_eq!(requests(&model), 5, "as many turns as were allowed");
         assert!(!world.work().join("x.txt").exists());
         let last = model.seen().bodies.last().cloned().unwrap();

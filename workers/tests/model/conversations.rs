@@ -61,12 +61,19 @@ async fn odd_arguments_are_not_run_and_can_be_sent_again() {
         "{\"a\":1,\"a\":2}",
         "{} sure!",
         "{\"a\": \"\u{1}\"}",
+        "  ",
+        "",
     ];
     for protocol in Protocol::ALL {
         let calls = odd.iter().enumerate().map(|(at, args)| call(&format!("c{at}"), args)).collect();
         let server = ModelServer::giving([Reply::Says(calls, Stop::End), Reply::Text("I see".to_owned())]);
         let reply = ask(protocol, &server, &[user("go")]).await.unwrap().value;
-        for call in reply["calls"].as_array().unwrap() {
+        for (call, given) in reply["calls"].as_array().unwrap().iter().zip(odd) {
+            if protocol == Protocol::Anthropic && given.is_empty() {
+                // There an input without any piece is `{}`: that is how a call without arguments is written.
+                assert_eq!(call["args"], json!({}));
+                continue;
+            }
             let args = call["args"].as_str().unwrap();
             assert!(
                 args.starts_with("not run: the arguments are not one JSON object"),
