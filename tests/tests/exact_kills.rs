@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use outlast_tests::ledger::Gate;
 use outlast_tests::process::{Process, until};
-use outlast_tests::random::{Random, repeats};
+use outlast_tests::random::{Random, is_whole, repeats};
 use outlast_tests::world::{Role, World};
 use serde_json::{Value, json};
 
@@ -17,14 +17,14 @@ fn kinds(history: &[Value]) -> Vec<&str> {
     history.iter().map(|event| event["kind"].as_str().unwrap()).collect()
 }
 
-/// Case REC-01: start-up looks for unfinished runs at the moment at which new ones arrive.
+/// Case REC-01: start-up looks for unfinished runs at the moment at which new ones arrive. As a whole: 500 rounds.
 #[test]
 fn a_run_that_starts_the_moment_the_runtime_is_ready_is_done_once() {
     let world = World::with_flows();
     // Two of them: after a restart the other one may ask for work before the one that has it in hand is back.
     let _workers = [world.worker("one", 4), world.worker("two", 4)];
     let mut runs = Vec::new();
-    for round in 0..repeats(30) {
+    for round in 0..repeats(if is_whole() { 500 } else { 30 }) {
         let mut server = world.host(&["--no-workers", "flows/three_steps.flow"]);
         let fresh = format!("fresh-{round}");
         world.begin("ThreeSteps", &fresh, &json!({"name": fresh}));
@@ -146,11 +146,11 @@ fn a_repeatable_step_is_repeated_under_the_same_key() {
     assert_eq!(outcome["value"], json!(lines[0].key));
 }
 
-/// Case REC-04: killed around the last event, a run has its result, and those who wait for it get it.
+/// Case REC-04: killed around the last event, a run has its result, and those who wait for it get it. As a whole: 300 kills.
 #[test]
 fn a_result_survives_a_kill_near_the_end_and_reaches_those_who_wait() {
     let mut random = Random::from_environment(4);
-    for round in 0..repeats(12) {
+    for round in 0..repeats(if is_whole() { 300 } else { 12 }) {
         let world = World::with_flows();
         world.close("a", Gate::After);
         let mut server = world.host(&["--no-workers", "flows/repeatable.flow"]);

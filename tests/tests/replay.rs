@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use outlast_tests::process::until;
-use outlast_tests::random::{Random, repeats};
+use outlast_tests::random::{Random, is_whole, repeats};
 use outlast_tests::world::World;
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn messages_between_results_are_replayed_in_their_recorded_order() {
     let _workers = [world.worker("one", 1), world.worker("two", 1)];
     world.begin("OneAtATime", "r", &json!({}));
     let mut kills = 0;
-    for number in 0..repeats(60) {
+    for number in 0..repeats(if is_whole() { 200 } else { 60 }) {
         send(&world, number, if random.below(3) == 0 { "Look" } else { "Go" });
         if random.below(6) == 0 {
             server.work_for(Duration::from_micros(random.below(20_000)));

@@ -18,6 +18,28 @@ fn a_second_server_is_refused_and_told_who_has_the_directory() {
     }
 }
 
+/// Case STO-02: the same directory at another place of the tree is the same directory.
+#[test]
+fn a_server_on_a_bind_mount_of_the_directory_is_refused() {
+    let world = World::with_flows();
+    let server = world.host(&["--no-workers"]);
+    let place = world.work().join("elsewhere");
+    std::fs::create_dir(&place).unwrap();
+    let mount = |arguments: &[&std::ffi::OsStr]| {
+        std::process::Command::new("mount")
+            .args(arguments)
+            .output()
+            .is_ok_and(|output| output.status.success())
+    };
+    if !mount(&["--bind".as_ref(), world.data().as_os_str(), place.as_os_str()]) {
+        return println!("skipped: nothing can be mounted here; that takes root");
+    }
+    let second = world.run(&["serve", "--no-workers", "--data", place.to_str().unwrap()]);
+    let _gone = std::process::Command::new("umount").arg("-l").arg(&place).output();
+    assert_eq!(second.code, Some(75), "{second:?}");
+    assert!(second.stderr.contains(&server.pid().to_string()), "{second:?}");
+}
+
 /// Case STO-02: other drivers work beside a server, through it, whatever name they use for the directory.
 #[test]
 fn a_batch_run_beside_a_server_works_through_it() {

@@ -108,7 +108,8 @@ fn three_results_stand_behind_their_turn_whoever_speaks_and_whatever_is_killed()
     idle(&world, "r");
     no_faults(&model, "at the end");
     let said = heard(model.seen().bodies.last().unwrap());
-    let words: String = said.iter().filter(|(role, _)| role == "user").map(|(_, text)| text.clone() + "\n").collect();
+    let words: String =
+        said.iter().filter(|(role, _)| role == "user").map(|(_, text)| text.clone() + "\n").collect();
     for round in 0..rounds {
         for word in [format!("go {round}."), format!("and {round}.")] {
             assert_eq!(words.matches(&word).count(), 1, "{word} in {words}");
