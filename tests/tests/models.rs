@@ -335,6 +335,9 @@ fn a_kill_in_the_middle_of_a_stream_asks_once_more() {
             no_faults(&model, protocol.provider());
             let told = told(&world);
             assert!(told.contains("second try") && !told.contains("I will write"), "{protocol:?}: {told}");
+            // What a lost attempt has used nobody can tell: it counts as all that it may cost.
+            let cost: f64 = world.get("/v1/runs/r")["cost"].as_str().unwrap().parse().unwrap();
+            assert_eq!(cost > 0.40, victim == Role::Model, "{protocol:?}, {victim:?}: {cost}");
             assert!(!world.work().join("x.txt").exists());
             drop(server);
         }

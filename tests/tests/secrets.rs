@@ -108,7 +108,15 @@ fn a_secret_that_a_command_tells_is_nowhere() {
         let shown = world.run(command);
         clean(&format!("{command:?}"), format!("{}{}", shown.stdout, shown.stderr).as_bytes());
     }
+    for path in ["/v1/runs/r", "/v1/runs/r/events?limit=1000", "/v1/runs/r/result", "/v1/status", "/v1/runs"]
+    {
+        clean(path, world.get(path).to_string().as_bytes());
+    }
+    // What the host and its workers wrote while it lived, at the level of everything.
     server.murder();
+    let wrote = server.finish();
+    assert!(wrote.stderr.len() > 1_000, "nothing was logged: {wrote:?}");
+    clean("the logs", format!("{}{}", wrote.stdout, wrote.stderr).as_bytes());
     assert!(clean_below(&world.data()) > 3);
     // After the restart, in another run, the tool has it again.
     world.write("got", "");

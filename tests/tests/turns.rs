@@ -210,6 +210,56 @@ fn a_turn_with_thoughts_and_a_tool_out_of_time_goes_into_forks_and_summaries() {
     }
 }
 
+/// Case FRK-01: ten turns, then a fork at the fourth: its history and what its model is sent hold the turns up to there and nothing of the later
+/// ones; so does one from the very first message. The first run goes on as it was (case FRK-02).
+#[test]
+fn a_fork_in_the_middle_of_a_conversation_knows_nothing_of_what_came_after() {
+    let model = ModelServer::start(|body| {
+        let last = heard(body).into_iter().rfind(|(role, _)| role == "user");
+        Reply::Text(format!("answer to {}", last.map(|(_, text)| text).unwrap_or_default()))
+    });
+    let world = world_of(&model, Protocol::Anthropic);
+    let mut server = agent(&world);
+    idle(&world, "r");
+    for turn in 1..=10 {
+        say(&world, "r", &format!("m{turn}"), &format!("turn {turn}."));
+        until("the answer", || told(&world, "r").contains(&format!("answer to turn {turn}.")));
+        idle(&world, "r");
+    }
+    let before = world.history("r");
+    let at =
+        before.iter().find(|event| event["kind"] == "emit" && event["value"] == "answer to turn 4.").unwrap();
+    let at = at["n"].as_u64().unwrap();
+    for (fork, at, known) in [("f", at, 4), ("g", 1, 0)] {
+        let forked = world.post("/v1/runs/r/fork", &json!({"id": fork, "at": at}));
+        assert_eq!(forked.status, 201, "{}", forked.body);
+        server.murder();
+        server = world.host(&[]);
+        idle(&world, fork);
+        say(&world, fork, "m", "another way.");
+        until("the answer", || told(&world, fork).contains("answer to another way."));
+        let sent = model.seen().bodies.last().unwrap().to_string();
+        let stored = told(&world, fork);
+        for turn in 1..=10 {
+            let word = format!("turn {turn}.");
+            let expected = turn <= known;
+            assert_eq!(
+                (sent.contains(&word), stored.contains(&word)),
+                (expected, expected),
+                "{fork}: {word}"
+            );
+        }
+        assert_eq!(world.history("r"), before, "the first run is as it was");
+    }
+    say(&world, "r", "on", "turn 11.");
+    until("the answer", || told(&world, "r").contains("answer to turn 11."));
+    let sent = model.seen().bodies.last().unwrap().to_string();
+    assert!(sent.contains("turn 10.") && !sent.contains("another way."), "{sent}");
+    no_faults(&model, "forks");
+    let tree = world.get("/v1/runs/f/tree")["items"].as_array().unwrap().len();
+    assert_eq!(tree, 3);
+}
+
 /// The most memory that a process has had, in MiB.
 fn peak(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();

@@ -142,6 +142,34 @@ fn a_vanished_journal_is_noticed() {
     }
 }
 
+/// Case STO-08: without one of its tables a store is refused, each time, and with it everything is there.
+#[test]
+fn a_vanished_table_is_noticed() {
+    let directory = TempDir::new().unwrap();
+    let aside = TempDir::new().unwrap();
+    let aside = aside.path().join("table");
+    let directory = directory.path();
+    let commits = fill_two_journals(directory);
+    let mut tables = Vec::new();
+    for keyspace in fs::read_dir(directory.join("db/keyspaces")).unwrap().flatten() {
+        let of_it = fs::read_dir(keyspace.path().join("tables"));
+        tables.extend(of_it.into_iter().flatten().flatten().map(|entry| entry.path()));
+    }
+    assert!(!tables.is_empty());
+    for table in tables {
+        fs::copy(&table, &aside).unwrap();
+        fs::remove_file(&table).unwrap();
+        for again in 0..2 {
+            let error = refused(directory);
+            assert!(matches!(error, StoreError::Damaged { .. }), "{}, {again}: {error}", table.display());
+        }
+        fs::copy(&aside, &table).unwrap();
+    }
+    let (store, _) = open(directory);
+    assert_eq!(events(&store), commits);
+    assert_eq!(outlast_store::Store::check(&store).unwrap().findings, Vec::<String>::new());
+}
+
 #[test]
 fn an_emptied_journal_is_noticed_by_the_mark() {
     let directory = TempDir::new().unwrap();
