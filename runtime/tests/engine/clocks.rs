@@ -1,4 +1,4 @@
-//! What time does: outages, suspends, clocks that were set back, times that are too far (cases TMR-03, TMR-05, TMR-07 to TMR-09, RPL-05).
+//! What time does: outages, suspends, clocks that were set back, times that are too far (cases TMR-03, TMR-05, TMR-07 to TMR-09, RPL-05, RPL-07).
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::sync::Arc;
@@ -30,6 +30,16 @@ flow Beat() -> text emits text version 1 {
 flow Rest(time: duration) -> text version 1 {
   start Resting
   state Resting { after time -> end "rested" }
+}
+
+flow Appointment(first: duration) -> text version 1 {
+  message Move { to: duration }
+  start Until(first)
+  state Until(time: duration) {
+    await Move within time
+    on Move { to } -> Until(to)
+    on timeout     -> end "now"
+  }
 }
 
 flow Minute(x: int) -> text version 1 {
@@ -207,4 +217,36 @@ async fn after_a_suspend_of_everything_timers_fire_once_and_work_goes_on() {
     assert_eq!(worker.done(&task, json!("paid")).await, ReceiptStatus::Accepted);
     assert_eq!(world.value("works").await, json!("paid"));
     assert_eq!(world.kinds("works").await, ["started", "begun", "done"]);
+}
+
+/// Case RPL-07: waits of nothing, of a millisecond and of a second, with a crash after each: the run goes on in one step, and a fork in which
+/// the wait becomes nothing goes on at once, too. Less than nothing is no duration.
+#[tokio::test]
+async fn waits_of_nothing_go_on_at_once_and_are_the_same_after_a_crash() {
+    let mut world = world().await;
+    for (run, time, ms) in [("zero", "0ms", 0), ("one", "1ms", 1), ("second", "1s", 1_000)] {
+        world.start(run, "Appointment", json!({ "first": time })).await;
+        world = world.crash().await;
+        world.settle().await;
+        if ms > 1 {
+            assert_eq!(world.waits_for(run).await, "message");
+            // The clock of a process that opens a store is behind no event in it: it may have moved on by a little.
+            world.advance(ms - 10).await;
+            assert_eq!(world.waits_for(run).await, "message", "{time}: too early");
+        }
+        world.advance(10).await;
+        assert_eq!(world.value(run).await, json!("now"), "{time}");
+        world = world.crash().await;
+        assert_eq!(world.kinds(run).await, ["started", "timer_fired"], "{time}: no further step");
+    }
+    world.start("r", "Appointment", json!({ "first": "1h" })).await;
+    let fork = outlast_protocol::requests::Fork { at: Some(1), id: Some("f".into()), children: None };
+    world.engine.fork("r", fork, "ann").await.unwrap();
+    world.say("f", "Move", json!({ "to": "0ms" })).await.unwrap();
+    world.settle().await;
+    world.advance(1).await;
+    assert_eq!(world.value("f").await, json!("now"));
+    assert_eq!(world.waits_for("r").await, "message", "the first one waits on");
+    assert_eq!(code(world.say("r", "Move", json!({ "to": "-5s" })).await), Code::Invalid);
+    assert_eq!(world.kinds("r").await, ["started"]);
 }
