@@ -266,7 +266,7 @@ async fn a_cancel_gives_its_place_back() {
             world.engine.cancel(&queued, "ann").await.unwrap();
         }
         world.engine.cancel(&hangs, "ann").await.unwrap();
-        assert_eq!(worker.stops().await, [hanging.token.clone()]);
+        assert_eq!(worker.stops().await, std::slice::from_ref(&hanging.token));
         stop(&worker, &hanging).await;
         // The clock stands still: the next one begins at once.
         for expected in [(round % 2 != 0).then_some(&queued), Some(&next)].into_iter().flatten() {
