@@ -126,14 +126,11 @@ impl UnderWay {
                 .await;
             } else {
                 let ended = self.take(&asked).await;
-                match &ended {
-                    Ok(()) => {
-                        show(&mut browser, "200 OK", "You are logged in. You can close this page.").await
-                    }
-                    Err(why) => {
-                        show(&mut browser, "400 Bad Request", &format!("You are not logged in: {why}.")).await
-                    }
-                }
+                let (status, text) = match &ended {
+                    Ok(()) => ("200 OK", "You are logged in. You can close this page.".to_owned()),
+                    Err(why) => ("400 Bad Request", format!("You are not logged in: {why}.")),
+                };
+                show(&mut browser, status, &text).await;
                 return ended;
             }
         }
