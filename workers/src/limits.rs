@@ -64,6 +64,9 @@ pub(crate) const SECRET_FORM_BYTES_MIN: usize = 6;
 /// Bytes of a line of a secret that is a secret of its own.
 pub(crate) const SECRET_LINE_BYTES_MIN: usize = 12;
 
+/// Secrets that a worker hides beside those it was started with: the tokens of logins, of which a new one replaces an old one.
+pub(crate) const LEARNED_SECRETS_MAX: usize = 64;
+
 // Tools.
 
 /// Bytes of output that a model sees of one tool call: about 12,000 tokens.
@@ -139,6 +142,22 @@ pub(crate) const SERVER_NAME_CHARS_MAX: usize = 24;
 pub(crate) const TOOL_NAME_CHARS_MAX: usize = 64;
 /// How long a server may take until it can be called if its entry says nothing: some fetch themselves first.
 pub(crate) const MCP_START: Duration = Duration::from_secs(60);
+/// How long one request to an authorization server may take.
+pub(crate) const LOGIN_REQUEST: Duration = Duration::from_secs(30);
+/// How long a person may take to log in with a browser.
+pub(crate) const LOGIN_PATIENCE: Duration = Duration::from_secs(600);
+/// Bytes of one answer of an authorization server.
+pub(crate) const LOGIN_ANSWER_BYTES_MAX: usize = 1 << 20;
+/// Bytes of the head of the request by which a browser brings the code.
+pub(crate) const CALLBACK_BYTES_MAX: usize = 16 << 10;
+/// How long a browser may take to send it.
+pub(crate) const CALLBACK_PATIENCE: Duration = Duration::from_secs(10);
+/// Redirects of an authorization server that are followed.
+pub(crate) const LOGIN_REDIRECTS_MAX: usize = 5;
+/// Before its end, how long a token is not used any more: a request takes time to arrive. At most half of its life.
+pub(crate) const TOKEN_MARGIN_S: u64 = 30;
+/// When it makes sense to look again whether a person has logged in.
+pub(crate) const LOGIN_LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How long connecting to a server may take.
 pub(crate) const MCP_CONNECT: Duration = Duration::from_secs(15);
 /// How often a broken stream of a service is asked for again.

@@ -12,6 +12,7 @@ mod config;
 mod connection;
 mod handler;
 mod listing;
+mod login;
 mod names;
 mod pages;
 mod questions;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 
 pub use catalogue::{Catalogue, Change};
 pub use config::{Config, ServerConfig, file_of};
+pub use login::{Logins, UnderWay};
 
 pub(crate) use call::{Asked, End};
 pub use names::server_of;
@@ -51,15 +53,16 @@ pub struct Servers {
     file: PathBuf,
     /// The program that watches over servers (see [`crate::tools::guard`]).
     guard: Option<PathBuf>,
+    logins: Logins,
     running: Mutex<BTreeMap<String, Arc<Server>>>,
 }
 
 impl Servers {
     /// Prepares the servers that a file names, to work in a directory; none is started.
     #[must_use]
-    pub fn new(directory: &Path, file: &Path, guard: Option<PathBuf>) -> Servers {
+    pub fn new(directory: &Path, file: &Path, guard: Option<PathBuf>, logins: Logins) -> Servers {
         let (directory, file) = (directory.to_owned(), file.to_owned());
-        Servers { directory, file, guard, running: Mutex::new(BTreeMap::new()) }
+        Servers { directory, file, guard, logins, running: Mutex::new(BTreeMap::new()) }
     }
 
     /// Asks a server, as it is configured now, for its tools; starts it if need be.
@@ -72,6 +75,16 @@ impl Servers {
         let listing = connection.listing().await.map_err(|why| format!("MCP server {server}: {why}"))?;
         let tools = listing.tools.iter().map(Offered::entry).collect();
         Ok(Listed { tools, warnings: listing.warnings.clone() })
+    }
+
+    /// Begins to log a person in at a server.
+    ///
+    /// # Errors
+    /// Why nobody can log in there, with the server's name.
+    pub async fn log_in(&self, server: &str) -> Result<UnderWay, String> {
+        let said = |why: String| format!("MCP server {server}: {why}");
+        let config = Config::read(&self.file)?.server(server).map_err(said)?;
+        login::begin(&config, &self.logins).await.map_err(said)
     }
 
     /// Names the entry, as the file has it now, of the server that has a tool; none if there is none.
@@ -101,7 +114,7 @@ impl Servers {
         if let Some(server) = running.get(name) {
             return Ok(server.clone());
         }
-        let server = Arc::new(Server::new(wanted, &self.directory, self.guard.clone()));
+        let server = Arc::new(Server::new(wanted, &self.directory, self.guard.clone(), self.logins.clone()));
         running.insert(name.to_owned(), server.clone());
         Ok(server)
     }

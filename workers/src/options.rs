@@ -9,6 +9,7 @@ use std::sync::Arc;
 use outlast_protocol::profile::{Environment, Profile};
 
 use crate::limits::{MODEL_CONCURRENCY, TOOL_CONCURRENCY};
+use crate::mcp::Logins;
 use crate::sdk::{self, Activity, Credentials, Secrets, Worker, WorkerBuilder, WorkerError};
 use crate::{model, tools};
 
@@ -32,6 +33,8 @@ pub struct WorkerOptions {
     /// The program that watches over commands: `outlast` itself (see [`tools::guard`]). Without one, only a command's process
     /// group is ended with it, and nothing ends it when the worker is killed.
     pub guard: Option<PathBuf>,
+    /// The data directory in which logins at MCP servers are kept; left out: that of the runtime's socket, or none.
+    pub data: Option<PathBuf>,
 }
 
 /// Fetches an environment profile that the runtime keeps, waiting for a runtime that is away.
@@ -77,6 +80,9 @@ impl WorkerOptions {
             None => std::env::current_dir()?,
         };
         let profile = self.profile.as_ref();
+        let secrets = Secrets::from_environment(self.environment().secrets.iter().map(String::as_str));
+        let data = self.data.clone().or_else(|| self.files_of_runtime().pop());
+        let logins = data.map(|data| Logins::of(&data)).unwrap_or_default().hidden_by(secrets.mask());
         let setting = tools::Setting {
             directory: directory.clone(),
             guard: self.guard.clone(),
@@ -85,10 +91,10 @@ impl WorkerOptions {
             environment: self.environment(),
             sandbox: profile.map(|profile| profile.sandbox.clone()).unwrap_or_default(),
             closed: self.files_of_runtime(),
+            logins,
         };
         let activities = tools::activities(setting)
             .map_err(|error| WorkerError::Configuration(format!("{}: {error}", directory.display())))?;
-        let secrets = Secrets::from_environment(self.environment().secrets.iter().map(String::as_str));
         self.worker("tool", activities)
             .secrets(secrets)
             .concurrency(self.concurrency.unwrap_or(TOOL_CONCURRENCY))

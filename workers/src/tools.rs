@@ -37,7 +37,7 @@ pub(crate) use definition::time;
 pub(crate) use output::{Capture, Captured, Reader, quote};
 pub(crate) use shell::bare_environment;
 
-use crate::mcp::{Servers, file_of};
+use crate::mcp::{Logins, Servers, file_of};
 use crate::sdk::{Activity, Failure};
 use jail::Jail;
 use sandbox::Confined;
@@ -59,6 +59,8 @@ pub struct Setting {
     pub sandbox: Sandbox,
     /// What no command may read, whatever the sandbox says: the runtime's own files.
     pub closed: Vec<PathBuf>,
+    /// The logins at MCP servers.
+    pub logins: Logins,
 }
 
 /// What the tools work on.
@@ -87,14 +89,16 @@ pub fn unconfined(sandbox: &Sandbox, guard: &Path) -> Result<Option<String>, Str
 /// # Errors
 /// If the directory cannot be opened, or what is wrong with the sandbox that is asked for.
 pub fn activities(setting: Setting) -> std::io::Result<Vec<Arc<dyn Activity>>> {
-    let Setting { directory, guard, rules, servers, environment, sandbox, closed } = setting;
-    let (jail, editing) = (Jail::new(&directory)?, tokio::sync::Mutex::new(()));
+    let Setting { directory, guard, rules, servers, environment, sandbox, mut closed, logins } = setting;
+    closed.extend(logins.directory().map(Path::to_path_buf));
+    let jail = Jail::new(&directory)?.without(logins.directory());
+    let editing = tokio::sync::Mutex::new(());
     let sandbox = Confined::new(sandbox, closed, guard.as_deref()).map_err(std::io::Error::other)?;
     if let Some(statement) = sandbox.statement() {
         tracing::error!("{statement}");
     }
     let file = servers.unwrap_or_else(|| file_of(jail.root()));
-    let servers = Servers::new(jail.root(), &file, guard.clone());
+    let servers = Servers::new(jail.root(), &file, guard.clone(), logins);
     let toolbox = Arc::new(Toolbox { jail, guard, rules, environment, sandbox, editing, servers });
     Ok(activity::all(&toolbox))
 }

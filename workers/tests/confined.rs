@@ -28,6 +28,11 @@ fn strict() -> Sandbox {
 
 /// A directory `work` beside `data`, which is the runtime's, and `keys`, which is hidden.
 fn bench(sandbox: Sandbox, guard: Option<PathBuf>) -> Bench {
+    bench_with(sandbox, guard, &self::guard())
+}
+
+/// The same; what cannot be enforced is found out with a guard of its own.
+fn bench_with(sandbox: Sandbox, guard: Option<PathBuf>, tried: &std::path::Path) -> Bench {
     let outer = tempfile::tempdir().unwrap();
     for place in ["work", "data", "keys", "open"] {
         std::fs::create_dir(outer.path().join(place)).unwrap();
@@ -35,7 +40,7 @@ fn bench(sandbox: Sandbox, guard: Option<PathBuf>) -> Bench {
     }
     let keys = outer.path().join("keys").display().to_string();
     let sandbox = Sandbox { hidden: Some(vec![keys]), ..sandbox };
-    let statement = tools::unconfined(&sandbox, &self::guard()).unwrap().unwrap_or_default();
+    let statement = tools::unconfined(&sandbox, tried).unwrap().unwrap_or_default();
     let setting = Setting {
         directory: outer.path().join("work"),
         guard,
@@ -190,4 +195,90 @@ async fn a_sandbox_that_is_off_confines_nothing_and_says_so() {
     let bench = bench(Sandbox { mode: Some(Mode::Off), ..strict() }, Some(guard()));
     assert_eq!(bench.said("cat ../data/file; echo x > ../open/new; cat ../open/new").await, "in data\nx\n");
     assert_eq!(bench.statement, "commands are not confined: [sandbox] mode is off");
+}
+
+/// Refuses system calls as kernels do that lack them or whose administrator forbids them, then becomes another program.
+const FILTER: &str = r#"
+import ctypes, os, platform, struct, sys
+LANDLOCK, UNSHARE = 444, {'x86_64': 272, 'aarch64': 97}[platform.machine()]
+NEW_USER_OR_NET, ERRNO, ALLOW = 0x50000000, 0x00050000, 0x7fff0000
+def word(code, jt, jf, k): return struct.pack('HBBI', code, jt, jf, k)
+steps = [word(0x20, 0, 0, 0)]
+if 'landlock' in sys.argv[1]:
+    steps += [word(0x15, 0, 1, LANDLOCK), word(0x06, 0, 0, ERRNO | 38)]
+if 'spaces' in sys.argv[1]:
+    steps += [word(0x15, 0, 3, UNSHARE), word(0x20, 0, 0, 16), word(0x45, 0, 1, NEW_USER_OR_NET), word(0x06, 0, 0, ERRNO | 1)]
+steps.append(word(0x06, 0, 0, ALLOW))
+code = ctypes.create_string_buffer(b''.join(steps))
+program = ctypes.create_string_buffer(struct.pack('HxxxxxxP', len(steps), ctypes.addressof(code)))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(program)), 0, 0) == 0, os.strerror(ctypes.get_errno())
+os.execv(sys.argv[2], sys.argv[2:])
+"#;
+
+/// The guard on a machine that lacks what is named.
+fn guard_without(place: &tempfile::TempDir, lacking: &str) -> PathBuf {
+    let (filter, path) = (place.path().join("filter.py"), place.path().join("guard"));
+    std::fs::write(&filter, FILTER).unwrap();
+    let script =
+        format!("#!/bin/sh\nexec python3 {} {lacking} {} \"$@\"\n", filter.display(), guard().display());
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    path
+}
+
+/// Case SEC-09: on machines that cannot enforce a part, that part is named, the rest is enforced, and nothing runs where all is required.
+#[tokio::test]
+async fn a_machine_that_lacks_a_part_names_it_and_enforces_the_rest() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connect = format!(
+        "python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}), 5); print('through')\""
+    );
+    let whole = bench(strict(), Some(guard()));
+    for lacking in ["landlock", "spaces", "landlock,spaces"] {
+        let place = tempfile::tempdir().unwrap();
+        let weak = guard_without(&place, lacking);
+        let bench = bench_with(strict(), Some(weak.clone()), &weak);
+        let (no_landlock, no_spaces) = (lacking.contains("landlock"), lacking.contains("spaces"));
+        let statement = bench.statement.clone();
+        assert!(statement.starts_with("commands are not held to "), "{lacking}: {statement}");
+        assert_eq!(bench.said("cat file").await, "in work\n", "{lacking}: it runs");
+        let said = bench.said("cat ../keys/file").await;
+        if no_landlock {
+            assert!(statement.contains("files: this kernel cannot"), "{lacking}: {statement}");
+            assert!(said.contains("in keys"), "{lacking}: {said}");
+        } else if whole.enforces("files") {
+            assert!(!statement.contains("files:"), "{lacking}: {statement}");
+            assert!(said.contains("denied"), "{lacking}: {said}");
+        }
+        let said = bench.said(&connect).await;
+        match (no_landlock, no_spaces) {
+            (true, true) => {
+                assert!(statement.contains("network: this kernel cannot"), "{lacking}: {statement}");
+                assert!(said.contains("through"), "{lacking}: {said}");
+            }
+            (false, true) => {
+                let only_tcp = statement.contains("network: only TCP");
+                assert!(only_tcp || statement.contains("network: "), "{lacking}: {statement}");
+                assert_eq!(said.contains("through"), !only_tcp, "{lacking}: {said}");
+            }
+            (_, false) => {
+                assert_eq!(
+                    whole.enforces("network"),
+                    !statement.contains("network:"),
+                    "{lacking}: {statement}"
+                );
+                assert_eq!(whole.enforces("network"), !said.contains("through"), "{lacking}: {said}");
+            }
+        }
+        let required = Sandbox { mode: Some(Mode::Required), ..strict() };
+        let required = bench_with(required, Some(weak.clone()), &weak);
+        assert!(required.statement.starts_with("no command runs: "), "{lacking}: {}", required.statement);
+        let refused = required.run("touch ran").await.unwrap_err();
+        assert_eq!(refused.kind, "Unconfined", "{lacking}");
+        assert!(refused.text.contains("[sandbox] in outlast.toml requires"), "{lacking}: {refused}");
+        assert!(!required.outer.path().join("work/ran").exists(), "{lacking}");
+    }
 }

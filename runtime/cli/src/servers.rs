@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outlast_dsl::machine::Machine;
-use outlast_workers::mcp::{Catalogue, Config, Listed, Servers, file_of, server_of};
+use outlast_workers::mcp::{Catalogue, Config, Listed, Logins, Servers, file_of, server_of};
 
 use crate::failure::{Exit, Failure};
 use crate::flow_file::{Chosen, FlowFile};
-use crate::{files, out};
+use crate::{environment, files, out};
 
 /// The catalogue that `tools pull` writes if no other is named: what a person wrote there about a tool holds for the agent too.
 pub(crate) const PULLED: &str = "mcp.tools.json";
@@ -28,7 +28,7 @@ pub(crate) struct Given {
 
 impl Given {
     /// Returns the built-in agent with the tools of the servers that were asked for; none if none were.
-    pub(crate) async fn agent(&self) -> Result<Option<Chosen>, Failure> {
+    pub(crate) async fn agent(&self, data: Option<&Path>) -> Result<Option<Chosen>, Failure> {
         let Some(path) = &self.mcp else { return Ok(None) };
         let file = std::fs::canonicalize(path)
             .map_err(|error| Failure::usage(format!("--mcp {}: {error}", path.display())).hint(EXAMPLE))?;
@@ -40,7 +40,7 @@ impl Given {
         catalogue.add(pulled(&config)?);
         let wanted: Vec<String> =
             config.names().filter(|name| !config.is_disabled(name)).map(str::to_owned).collect();
-        for (name, listed) in ask_all(&file, wanted).await? {
+        for (name, listed) in ask_all(data, &file, wanted).await? {
             match listed {
                 Ok(listed) => {
                     for warning in &listed.warnings {
@@ -79,7 +79,11 @@ fn pulled(config: &Config) -> Result<Catalogue, Failure> {
 
 /// Refuses to go on if a server that a flow's tools need, and that is required here, cannot be asked for its tools. `file` names the
 /// servers; left out: that of the directory.
-pub(crate) async fn demand(machine: &Machine, file: Option<&Path>) -> Result<(), Failure> {
+pub(crate) async fn demand(
+    data: Option<&Path>,
+    machine: &Machine,
+    file: Option<&Path>,
+) -> Result<(), Failure> {
     let needed = needed(machine);
     if needed.is_empty() {
         return Ok(());
@@ -89,7 +93,7 @@ pub(crate) async fn demand(machine: &Machine, file: Option<&Path>) -> Result<(),
     let config = Config::read(&file).map_err(Failure::usage)?;
     let required_ones =
         needed.into_iter().filter(|name| config.is_required(name)).map(str::to_owned).collect();
-    for (name, listed) in ask_all(&file, required_ones).await? {
+    for (name, listed) in ask_all(data, &file, required_ones).await? {
         listed.map_err(|why| required(&name, &why))?;
     }
     Ok(())
@@ -109,14 +113,14 @@ fn needed(machine: &Machine) -> BTreeSet<&str> {
 
 /// Asks servers of a file for their tools, all at once.
 pub(crate) async fn ask_all(
+    data: Option<&Path>,
     file: &Path,
     names: Vec<String>,
 ) -> Result<BTreeMap<String, Result<Listed, String>>, Failure> {
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let guard = std::env::current_exe().map_err(|error| cannot("this program", &error))?;
-    let servers = Arc::new(Servers::new(&directory()?, file, Some(guard)));
+    let servers = Arc::new(all(data, file)?);
     let mut asking = tokio::task::JoinSet::new();
     for name in names {
         let servers = servers.clone();
@@ -126,6 +130,19 @@ pub(crate) async fn ask_all(
         });
     }
     Ok(asking.join_all().await.into_iter().collect())
+}
+
+/// Returns the servers of a file, with the logins of the data directory.
+pub(crate) fn all(data: Option<&Path>, file: &Path) -> Result<Servers, Failure> {
+    let guard = std::env::current_exe().map_err(|error| cannot("this program", &error))?;
+    Ok(Servers::new(&directory()?, file, Some(guard), logins(data)?))
+}
+
+/// Returns the logins of the data directory.
+pub(crate) fn logins(data: Option<&Path>) -> Result<Logins, Failure> {
+    let logins = Logins::of(&environment::data_directory(data)?);
+    logins.hide_in_log();
+    Ok(logins)
 }
 
 fn directory() -> Result<PathBuf, Failure> {

@@ -67,6 +67,7 @@ pub(super) async fn run(server: &Server, task: &TaskContext, asked: Asked<'_>) -
         match call.run(limit).await {
             Ok(end) => return Ok(end),
             Err(Broken::NotSent(why)) => return Err(Unavailable::new(&server.config.name, why)),
+            Err(Broken::NoLogin(why)) => return Err(Unavailable::no_login(&server.config.name, why)),
             Err(Broken::Stopped) => return Ok(End::Stopped),
             Err(Broken::Doubt) => task.break_off().await,
             Err(Broken::Lost(why)) => {
@@ -173,6 +174,8 @@ async fn prepare<'a>(
 enum Broken {
     /// The server never got it.
     NotSent(String),
+    /// The server did not take it: a person has to log in.
+    NoLogin(String),
     /// Nobody knows how far it came.
     Lost(String),
     /// The attempt was asked to end, or ran out of time; the server was told.
@@ -185,7 +188,7 @@ impl Broken {
     /// The same for a request that was not the first of its call: the server has something of it.
     fn of_begun(self) -> Broken {
         match self {
-            Broken::NotSent(why) => Broken::Lost(why),
+            Broken::NotSent(why) | Broken::NoLogin(why) => Broken::Lost(why),
             Broken::Lost(_) | Broken::Stopped | Broken::Doubt => self,
         }
     }
@@ -381,6 +384,9 @@ impl Call<'_> {
             Ok(result) => return Ok(Ok(result)),
             Err(error) => error,
         };
+        if let Some(why) = self.connection.wants_login(&error) {
+            return Err(Broken::NoLogin(why));
+        }
         let text = self.connection.text_of(&error);
         match &error {
             ServiceError::McpError(error) => {

@@ -56,7 +56,32 @@ pub(crate) enum Reach {
     /// A program that is started here and speaks through its standard input and output.
     Stdio { command: String, args: Vec<String>, env: BTreeMap<String, String>, directory: Option<PathBuf> },
     /// A service that speaks streamable HTTP.
-    Http { url: String, headers: BTreeMap<String, String> },
+    Http { url: String, headers: BTreeMap<String, String>, client: ClientEntry },
+}
+
+/// What an entry says of logging in: left out, this program registers itself and asks for what the server wants.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct ClientEntry {
+    /// As whom the authorization server knows this program.
+    #[serde(rename = "clientId")]
+    pub(super) id: Option<String>,
+    #[serde(rename = "clientSecret")]
+    pub(super) secret: Option<String>,
+    pub(super) scopes: Vec<String>,
+    /// The port on this machine to which the browser brings the code; any if left out.
+    #[serde(rename = "callbackPort")]
+    pub(super) callback_port: u16,
+}
+
+impl std::fmt::Debug for ClientEntry {
+    /// Without the secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientEntry")
+            .field("id", &self.id)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for Reach {
@@ -115,6 +140,7 @@ struct EntryJson {
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    oauth: Option<Json>,
     #[serde(default)]
     disabled: bool,
     #[serde(rename = "startTimeout")]
@@ -244,7 +270,8 @@ fn reach(entry: EntryJson, fill: &dyn Fn(&str) -> Result<String, String>) -> Res
             if !url.starts_with("http://") && !url.starts_with("https://") {
                 return Err("its url must begin with http:// or https://".to_owned());
             }
-            Ok(Reach::Http { url, headers: filled(entry.headers)? })
+            let client = client(entry.oauth, fill)?;
+            Ok(Reach::Http { url, headers: filled(entry.headers)?, client })
         }
         (Some("sse"), _, _) => Err(
             "its type is `sse`, which the protocol has given up; most such servers speak `http` at another path"
@@ -257,6 +284,18 @@ fn reach(entry: EntryJson, fill: &dyn Fn(&str) -> Result<String, String>) -> Res
             if url.is_some() { "a" } else { "no" },
         )),
     }
+}
+
+fn client(entry: Option<Json>, fill: &dyn Fn(&str) -> Result<String, String>) -> Result<ClientEntry, String> {
+    let Some(entry) = entry else { return Ok(ClientEntry::default()) };
+    let mut client = ClientEntry::deserialize(entry).map_err(|error| format!("its `oauth`: {error}"))?;
+    for text in [&mut client.id, &mut client.secret].into_iter().flatten() {
+        *text = fill(text)?;
+    }
+    if client.secret.is_some() && client.id.is_none() {
+        return Err("its `oauth` has a clientSecret, but no clientId".to_owned());
+    }
+    Ok(client)
 }
 
 /// Puts in `${NAME}` and `${NAME:-default}`.
@@ -303,7 +342,8 @@ mod tests {
         let config = parsed(
             r#"{"mcpServers": {
                 "fs": {"command": "npx", "args": ["-y", "fs", "${HOME:-/home}", "--key=${TOKEN}"], "env": {"A": "${TOKEN}"}, "startTimeout": 5},
-                "web": {"type": "http", "url": "https://h/mcp?key=${TOKEN}", "headers": {"Authorization": "Bearer ${TOKEN}"}, "timeout": "2m"},
+                "web": {"type": "http", "url": "https://h/mcp?key=${TOKEN}", "headers": {"Authorization": "Bearer ${TOKEN}"},
+                    "oauth": {"clientId": "me", "clientSecret": "${TOKEN}", "scopes": ["a"], "callbackPort": 7777, "other": 1}, "timeout": "2m"},
                 "off": {"command": "x", "disabled": true},
                 "odd": {"command": "x", "autoApprove": [], "icon": 7}},
               "inputs": []}"#,
@@ -317,7 +357,9 @@ mod tests {
         assert_eq!((args[2].as_str(), env["A"].as_str()), ("/home", "t0p"));
         let web = config.server("web").unwrap();
         assert_eq!(web.call, Some(Duration::from_secs(120)));
-        let Reach::Http { headers, .. } = &web.reach else { panic!("{web:?}") };
+        let Reach::Http { headers, client, .. } = &web.reach else { panic!("{web:?}") };
+        assert_eq!((client.secret.as_deref(), client.callback_port), (Some("t0p"), 7777));
+        assert!(!format!("{client:?}").contains("t0p"));
         assert_eq!(headers["Authorization"], "Bearer t0p");
         for shown in [format!("{fs:?}"), format!("{web:?}")] {
             assert!(!shown.contains("t0p"), "secrets are not shown: {shown}");
@@ -335,6 +377,8 @@ mod tests {
             (r#"{"command": "${EMPTY}"}"#, "variable EMPTY is not set"),
             (r#"{"command": "${TOKEN"}"#, "not closed"),
             (r#"{"command": ["x"]}"#, "its entry"),
+            (r#"{"url": "http://h", "oauth": {"clientSecret": "x"}}"#, "no clientId"),
+            (r#"{"url": "http://h", "oauth": {"scopes": 7}}"#, "its `oauth`"),
             (r#"{"command": "x", "timeout": "soon"}"#, "timeout must be"),
         ] {
             let config =

@@ -22,6 +22,7 @@ use tokio::sync::Mutex;
 use super::config::{Reach, ServerConfig};
 use super::handler::Handler;
 use super::listing::{self, Listing};
+use super::login::{self, Authorized, Login, Logins};
 use super::stdio::{self, Program, Watched};
 use crate::limits::{MCP_CONNECT, MCP_LAST_WORDS, MESSAGE_BYTES_MAX, STREAM_TRIES_MAX, STREAM_WAIT};
 use crate::sdk::{error_chain, no_roots, with_ring};
@@ -42,14 +43,16 @@ impl Connection {
         config: &ServerConfig,
         directory: &Path,
         guard: Option<&PathBuf>,
-    ) -> Result<Connection, String> {
+        logins: &Logins,
+    ) -> Result<Connection, NotOpen> {
         // A server that knows no handshake says so by an error, and is spoken to in the newer way.
         let newer = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] };
-        match Connection::open_as(config, directory, guard, ClientLifecycleMode::Initialize).await {
+        match Connection::open_as(config, directory, guard, logins, ClientLifecycleMode::Initialize).await {
             Err(Refused::Handshake(_)) => {
-                Connection::open_as(config, directory, guard, newer).await.map_err(Refused::text)
+                let opened = Connection::open_as(config, directory, guard, logins, newer).await;
+                opened.map_err(Refused::not_open)
             }
-            other => other.map_err(Refused::text),
+            other => other.map_err(Refused::not_open),
         }
     }
 
@@ -57,6 +60,7 @@ impl Connection {
         config: &ServerConfig,
         directory: &Path,
         guard: Option<&PathBuf>,
+        logins: &Logins,
         lifecycle: ClientLifecycleMode,
     ) -> Result<Connection, Refused> {
         let handler = Handler::default();
@@ -70,8 +74,9 @@ impl Connection {
                     tokio::time::timeout(config.start, handler.serve_with_lifecycle(pipes, lifecycle));
                 (started.await, Some(watched))
             }
-            Reach::Http { url, headers } => {
-                let http = http(url, headers).map_err(Refused::Other)?;
+            Reach::Http { url, headers, .. } => {
+                let login = Login::of(config, logins);
+                let http = http(url, headers, login).map_err(Refused::Other)?;
                 (
                     tokio::time::timeout(config.start, handler.serve_with_lifecycle(http, lifecycle)).await,
                     None,
@@ -149,6 +154,11 @@ impl Connection {
         })
     }
 
+    /// What a person has to be told if an error says that they must log in.
+    pub(super) fn wants_login(&self, error: &ServiceError) -> Option<String> {
+        login::wanted(self.server(), error).map(|text| self.shown(&text))
+    }
+
     /// See [`ServerConfig::shown`].
     pub(super) fn shown(&self, text: &str) -> String {
         self.config.shown(text)
@@ -175,22 +185,37 @@ impl Connection {
     }
 }
 
+/// A connection was not made.
+pub(super) struct NotOpen {
+    pub(super) why: String,
+    /// It takes a person who logs in.
+    pub(super) wants_login: bool,
+}
+
 /// Why a connection was not made.
 enum Refused {
     /// The server answered the handshake with an error.
     Handshake(String),
+    Login(String),
     Other(String),
 }
 
 impl Refused {
-    fn text(self) -> String {
+    fn not_open(self) -> NotOpen {
         match self {
-            Refused::Handshake(text) | Refused::Other(text) => text,
+            Refused::Handshake(why) | Refused::Other(why) => NotOpen { why, wants_login: false },
+            Refused::Login(why) => NotOpen { why, wants_login: true },
         }
     }
 }
 
 async fn refused(error: ClientInitializeError, watched: Option<&Watched>, config: &ServerConfig) -> Refused {
+    // The library names this cause no source of its error.
+    if let ClientInitializeError::TransportError { error, .. } = &error
+        && let Some(why) = login::wanted(&config.name, error)
+    {
+        return Refused::Login(config.shown(&why));
+    }
     let said = |message: &str| config.shown(&format!("it refuses the handshake: {message}"));
     match &error {
         ClientInitializeError::JsonRpcError(error)
@@ -220,11 +245,12 @@ async fn story(watched: Option<&Watched>, patience: Duration) -> String {
     }
 }
 
-/// A connection over HTTP: no redirect to elsewhere, the headers of the entry with each call.
+/// A connection over HTTP: no redirect to elsewhere, the headers of the entry and the token of the login with each call.
 fn http(
     url: &str,
     headers: &std::collections::BTreeMap<String, String>,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+    login: Option<Login>,
+) -> Result<StreamableHttpClientTransport<Authorized>, String> {
     let mut own = HashMap::new();
     for (name, value) in headers {
         let name =
@@ -248,5 +274,5 @@ fn http(
         .max_sse_event_size(MESSAGE_BYTES_MAX)
         .max_json_response_size(MESSAGE_BYTES_MAX);
     config.retry_config = Arc::new(again);
-    Ok(StreamableHttpClientTransport::with_client(client, config))
+    Ok(StreamableHttpClientTransport::with_client(Authorized { client, login }, config))
 }

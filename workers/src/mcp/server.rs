@@ -11,7 +11,8 @@ use tokio::sync::Mutex;
 
 use super::config::ServerConfig;
 use super::connection::Connection;
-use crate::limits::{RESTART_WAIT_MAX, RESTART_WAIT_MIN, STEADY_AFTER};
+use super::login::Logins;
+use crate::limits::{LOGIN_LOOK_EVERY, RESTART_WAIT_MAX, RESTART_WAIT_MIN, STEADY_AFTER};
 
 /// See the module.
 #[derive(Debug)]
@@ -19,6 +20,7 @@ pub(super) struct Server {
     pub(super) config: ServerConfig,
     directory: PathBuf,
     guard: Option<PathBuf>,
+    logins: Logins,
     state: Mutex<State>,
 }
 
@@ -50,6 +52,11 @@ impl Unavailable {
         Unavailable { server: server.to_owned(), why: why.into(), wait: RESTART_WAIT_MIN, configured: true }
     }
 
+    /// A person has to log in.
+    pub(super) fn no_login(server: &str, why: impl Into<String>) -> Unavailable {
+        Unavailable { wait: LOGIN_LOOK_EVERY, ..Unavailable::new(server, why) }
+    }
+
     pub(super) fn nameless(tool: &str) -> Unavailable {
         Unavailable::new(tool, "it is no tool of a server")
     }
@@ -61,8 +68,13 @@ impl Unavailable {
 }
 
 impl Server {
-    pub(super) fn new(config: ServerConfig, directory: &Path, guard: Option<PathBuf>) -> Server {
-        Server { config, directory: directory.to_owned(), guard, state: Mutex::default() }
+    pub(super) fn new(
+        config: ServerConfig,
+        directory: &Path,
+        guard: Option<PathBuf>,
+        logins: Logins,
+    ) -> Server {
+        Server { config, directory: directory.to_owned(), guard, logins, state: Mutex::default() }
     }
 
     /// The connection; made if there is none.
@@ -89,16 +101,18 @@ impl Server {
             let why = format!("{why}; it is tried again in {:.1} s", wait.as_secs_f32());
             return Err(Unavailable { wait, ..Unavailable::new(&self.config.name, why) });
         }
-        match Connection::open(&self.config, &self.directory, self.guard.as_ref()).await {
+        match Connection::open(&self.config, &self.directory, self.guard.as_ref(), &self.logins).await {
             Ok(connection) => {
                 let connection = Arc::new(connection);
                 state.connection = Some((connection.clone(), Instant::now()));
                 state.wait = None;
                 Ok(connection)
             }
-            Err(why) => {
-                let wait = state.failed(why.clone());
-                Err(Unavailable { wait, ..Unavailable::new(&self.config.name, why) })
+            // Whoever has logged in should not wait, and one look costs one request.
+            Err(not) if not.wants_login => Err(Unavailable::no_login(&self.config.name, not.why)),
+            Err(not) => {
+                let wait = state.failed(not.why.clone());
+                Err(Unavailable { wait, ..Unavailable::new(&self.config.name, not.why) })
             }
         }
     }

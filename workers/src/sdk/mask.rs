@@ -1,6 +1,6 @@
 //! Takes secrets out of whatever a worker says, in clear and in the forms that they travel in (see [`forms`]).
 //!
-//! Leaves knowing the values to [`super::secrets`]. Invariant: white space between the characters of a secret hides nothing, so a value
+//! Leaves knowing the values to [`super::secrets`], and to whoever is given one later ([`Mask::learn`]). Invariant: white space between the characters of a secret hides nothing, so a value
 //! that was wrapped or split over lines is found; a text that comes in pieces is given out only as far as no secret can begin in
 //! it that the next piece would end.
 
@@ -15,13 +15,31 @@ use aho_corasick::automaton::Automaton as _;
 use aho_corasick::nfa::contiguous::NFA;
 use aho_corasick::{Anchored, MatchKind};
 
+use super::context::parking::Locked;
 use crate::Json;
+use crate::limits::LEARNED_SECRETS_MAX;
 
-/// See the module. Clones are the same mask.
-#[derive(Clone, Debug, Default)]
-pub struct Mask(Option<Arc<Known>>);
+/// See the module. Clones are the same mask: what one learns, all hide.
+#[derive(Clone, Default)]
+pub struct Mask(Arc<Locked<Hidden>>);
 
-#[derive(Debug)]
+impl std::fmt::Debug for Mask {
+    /// Without values.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Mask")
+    }
+}
+
+/// What a mask hides.
+#[derive(Default)]
+struct Hidden {
+    /// Names and values from the start.
+    given: Vec<(String, String)>,
+    /// Those that came later, the newest last.
+    learned: VecDeque<(String, String)>,
+    known: Option<Arc<Known>>,
+}
+
 struct Known {
     finder: NFA,
     /// Without blanks.
@@ -40,32 +58,42 @@ struct Found {
 impl Mask {
     /// Makes a mask for values by name. Where one stood, its name is shown.
     pub fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Mask {
-        let (mut all, mut shown) = (Vec::new(), Vec::new());
-        for (name, value) in secrets {
-            for form in forms::of(value) {
-                all.push(form);
-                shown.push(format!("[secret {name}]"));
-            }
+        let given: Vec<(String, String)> =
+            secrets.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let known = Known::new(&given).map(Arc::new);
+        Mask(Arc::new(Locked::new(Hidden { given, learned: VecDeque::new(), known })))
+    }
+
+    /// Hides one more value from now on. Only the newest of these stay hidden: they are worth something for a while.
+    pub(crate) fn learn(&self, name: &str, value: &str) {
+        let mut hidden = self.0.lock();
+        let pair = (name.to_owned(), value.to_owned());
+        if hidden.given.contains(&pair) || hidden.learned.contains(&pair) {
+            return;
         }
-        if all.is_empty() {
-            return Mask::default();
+        hidden.learned.push_back(pair);
+        if hidden.learned.len() > LEARNED_SECRETS_MAX {
+            hidden.learned.pop_front();
         }
-        let longest = all.iter().map(Vec::len).max().unwrap_or_default();
-        // It fails only beyond two thousand million states; values have a limit.
-        let built = NFA::builder().match_kind(MatchKind::Standard).build(&all);
-        Mask(built.ok().map(|finder| Arc::new(Known { finder, forms: all, shown, longest })))
+        let Hidden { given, learned, .. } = &*hidden;
+        let known = Known::new(given.iter().chain(learned));
+        hidden.known = known.map(Arc::new);
+    }
+
+    fn known(&self) -> Option<Arc<Known>> {
+        self.0.lock().known.clone()
     }
 
     /// Whether there is nothing to hide.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.0.lock().known.is_none()
     }
 
     /// Returns a text without secrets.
     #[must_use]
     pub fn text(&self, text: String) -> String {
-        let Some(known) = &self.0 else { return text };
+        let Some(known) = self.known() else { return text };
         match known.without(text.as_bytes()) {
             None => text,
             // Secrets are whole characters, so what is left is, too.
@@ -96,6 +124,21 @@ impl Mask {
 }
 
 impl Known {
+    /// Prepares to find values in all their forms; none if there are none.
+    fn new<'a>(secrets: impl IntoIterator<Item = &'a (String, String)>) -> Option<Known> {
+        let (mut all, mut shown) = (Vec::new(), Vec::new());
+        for (name, value) in secrets {
+            for form in forms::of(value) {
+                all.push(form);
+                shown.push(format!("[secret {name}]"));
+            }
+        }
+        let longest = all.iter().map(Vec::len).max()?;
+        // It fails only beyond two thousand million states; values have a limit.
+        let built = NFA::builder().match_kind(MatchKind::Standard).build(&all);
+        built.ok().map(|finder| Known { finder, forms: all, shown, longest })
+    }
+
     /// Returns the bytes without secrets; none if they hold none.
     fn without(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let found = self.find(bytes);
@@ -190,7 +233,7 @@ impl MaskedStream {
 
     /// Takes a piece and returns what can be shown by now.
     pub(crate) fn push<'a>(&mut self, piece: &'a [u8]) -> Cow<'a, [u8]> {
-        let Some(known) = &self.mask.0 else { return piece.into() };
+        let Some(known) = self.mask.known() else { return piece.into() };
         self.held.extend_from_slice(piece);
         // A secret that is there whole goes as a whole, even if its end could begin another one.
         let whole = known.find(&self.held).last().map_or(0, |found| found.place.end);
@@ -203,7 +246,7 @@ impl MaskedStream {
     /// Returns the rest.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         let rest = std::mem::take(&mut self.held);
-        self.mask.0.as_ref().and_then(|known| known.without(&rest)).unwrap_or(rest)
+        self.mask.known().and_then(|known| known.without(&rest)).unwrap_or(rest)
     }
 }
 
@@ -297,5 +340,19 @@ mod tests {
         let mask = Mask::new([("KEY", key)]);
         assert_eq!(mask.text("> hkiG9w0BAQEFAASC <".to_owned()), "> [secret KEY] <");
         assert_eq!(mask.text(format!("[{key}]")), "[[secret KEY]\n]");
+    }
+
+    #[test]
+    fn what_is_learned_is_hidden_by_all_clones_and_the_oldest_of_it_is_forgotten() {
+        let mask = mask();
+        let mut stream = MaskedStream::new(mask.clone());
+        assert_eq!(stream.push(b"token-0000 "), &b"token-0000 "[..]);
+        for n in 0..=LEARNED_SECRETS_MAX {
+            mask.learn("LOGIN", &format!("token-{n:04}"));
+        }
+        let (first, last) = ("token-0000", format!("token-{LEARNED_SECRETS_MAX:04}"));
+        let shown = [stream.push(last.as_bytes()).into_owned(), stream.finish()].concat();
+        assert_eq!(String::from_utf8(shown).unwrap(), "[secret LOGIN]");
+        assert_eq!(mask.text(format!("{first} {VALUE}")), format!("{first} [secret TOKEN]"));
     }
 }

@@ -90,11 +90,7 @@ impl Secrets {
 
     /// Keeps them out of the log of this process too.
     pub(crate) fn hide_in_log(&self) {
-        let mut of_process = OF_PROCESS.lock();
-        // One process has one stock worker; where several are embedded, the newest secrets count.
-        if !self.0.mask.is_empty() {
-            *of_process = Some(self.0.mask.clone());
-        }
+        self.0.mask.hide_in_log();
     }
 
     /// Takes them out of a word for the runtime.
@@ -118,6 +114,17 @@ impl Secrets {
             }
             OutcomeKind::Handle { handle } => OutcomeKind::Handle { handle: mask.json(handle) },
             OutcomeKind::Stopped { why } => OutcomeKind::Stopped { why },
+        }
+    }
+}
+
+impl Mask {
+    /// Keeps what it hides, now and later, out of the log of this process too.
+    pub(crate) fn hide_in_log(&self) {
+        let mut of_process = OF_PROCESS.lock();
+        // One process has one stock worker; where several are embedded, the newest secrets count.
+        if !self.is_empty() || of_process.as_ref().is_none_or(Mask::is_empty) {
+            *of_process = Some(self.clone());
         }
     }
 }

@@ -12,12 +12,29 @@ use super::ToolError;
 #[derive(Clone, Debug)]
 pub(crate) struct Jail {
     root: PathBuf,
+    /// A directory that no tool touches, wherever it is.
+    closed: Option<PathBuf>,
 }
 
 impl Jail {
     /// Opens the directory.
     pub(crate) fn new(root: &Path) -> std::io::Result<Jail> {
-        Ok(Jail { root: root.canonicalize()? })
+        Ok(Jail { root: root.canonicalize()?, closed: None })
+    }
+
+    /// The same without one directory, which need not exist yet.
+    pub(crate) fn without(self, closed: Option<&Path>) -> Jail {
+        let whole = |path: &Path| {
+            let there = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+            let (above, whole) = there?;
+            Some(whole.join(path.strip_prefix(above).ok()?).components().collect())
+        };
+        Jail { closed: closed.and_then(whole), ..self }
+    }
+
+    /// Whether a path leads to what no tool touches.
+    pub(crate) fn is_closed(&self, whole: &Path) -> bool {
+        self.closed.as_ref().is_some_and(|closed| whole.starts_with(closed))
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -53,7 +70,12 @@ impl Jail {
         if !whole.starts_with(&self.root) {
             return Err(outside(path));
         }
-        Ok(missing.iter().rev().fold(whole, |whole, name| whole.join(name)))
+        let whole = missing.iter().rev().fold(whole, |whole, name| whole.join(name));
+        if self.is_closed(&whole) {
+            let text = format!("{path} belongs to the runtime; no tool touches it");
+            return Err(ToolError::new("OutsideDirectory", text));
+        }
+        Ok(whole)
     }
 
     /// The path as tools show it: relative to the root.
@@ -72,6 +94,20 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn what_is_closed_is_not_reached_by_any_name() {
+        let root = tempfile::tempdir().unwrap();
+        let closed = root.path().join("data/logins");
+        let jail = Jail::new(root.path()).unwrap().without(Some(&closed));
+        std::fs::create_dir_all(&closed).unwrap();
+        symlink("data/logins", root.path().join("link")).unwrap();
+        for (path, ok) in
+            [("data", true), ("data/logins", false), ("data/logins/s.json", false), ("link/s.json", false)]
+        {
+            assert_eq!(jail.resolve(path).is_ok(), ok, "{path}");
+        }
+    }
 
     #[test]
     fn paths_stay_in_the_directory() {

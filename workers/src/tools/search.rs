@@ -45,7 +45,7 @@ pub(crate) fn find(
     let glob = glob(pattern)?;
     let from = jail.resolve(path)?;
     let mut found = Vec::new();
-    for file in walk(&from, ended)? {
+    for file in walk(jail, &from, ended)? {
         if fits(&glob, pattern, &from, &file) {
             found.push(jail.shown(&file));
         }
@@ -72,7 +72,7 @@ pub(crate) fn grep(jail: &Jail, pattern: &str, look: Look, ended: Ended) -> Resu
     let only = only.map(|only| Ok((glob(only)?, only))).transpose()?;
     let from = jail.resolve(path)?;
     let mut found = Vec::new();
-    for file in walk(&from, ended)? {
+    for file in walk(jail, &from, ended)? {
         if only.as_ref().is_some_and(|(glob, only)| !fits(glob, only, &from, &file)) {
             continue;
         }
@@ -111,7 +111,7 @@ fn fits(glob: &GlobMatcher, pattern: &str, from: &Path, file: &Path) -> bool {
 }
 
 /// All files below a directory in order of their names, without ignored ones and version control's own; or the file itself.
-fn walk(from: &Path, ended: Ended) -> Result<Vec<PathBuf>, ToolError> {
+fn walk(jail: &Jail, from: &Path, ended: Ended) -> Result<Vec<PathBuf>, ToolError> {
     if !from.exists() {
         return Err(ToolError::new("NotFound", format!("{}: no such file or directory", from.display())));
     }
@@ -124,7 +124,8 @@ fn walk(from: &Path, ended: Ended) -> Result<Vec<PathBuf>, ToolError> {
         .git_global(false)
         .git_exclude(false)
         .follow_links(false);
-    walk.filter_entry(|entry| entry.file_name() != ".git");
+    let closed = jail.clone();
+    walk.filter_entry(move |entry| entry.file_name() != ".git" && !closed.is_closed(entry.path()));
     walk.sort_by_file_name(Ord::cmp);
     let mut files = Vec::new();
     for entry in walk.build() {

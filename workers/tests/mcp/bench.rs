@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_workers::Json;
-use outlast_workers::mcp::{Servers, file_of};
+use outlast_workers::mcp::{Logins, Servers, file_of};
 use outlast_workers::sdk::{Activity, Failure, Task, TaskContext};
 use outlast_workers::tools::{self, Setting};
 use serde_json::json;
@@ -30,8 +30,9 @@ pub(crate) fn scripted(script: &Json) -> Json {
 pub(crate) fn bench(servers: &[(&str, Json)]) -> Bench {
     let dir = tempfile::tempdir().unwrap();
     let guard = Some(env!("CARGO_BIN_EXE_outlast-guard").into());
-    let activities =
-        tools::activities(Setting { directory: dir.path().into(), guard, ..Setting::default() }).unwrap();
+    let logins = Logins::of(dir.path());
+    let setting = Setting { directory: dir.path().into(), guard, logins, ..Setting::default() };
+    let activities = tools::activities(setting).unwrap();
     let bench = Bench { dir, activities };
     bench.configure(servers);
     bench
@@ -123,10 +124,15 @@ impl Bench {
         text
     }
 
+    /// The servers, as the command line has them.
+    pub(crate) fn servers(&self, guard: Option<std::path::PathBuf>) -> Servers {
+        Servers::new(self.path(), &file_of(self.path()), guard, Logins::of(self.path()))
+    }
+
     /// The tools of a server, as the catalogue has them.
     pub(crate) async fn tools(&self, server: &str) -> Result<Vec<Json>, String> {
         let guard = Some(env!("CARGO_BIN_EXE_outlast-guard").into());
-        let servers = Servers::new(self.path(), &file_of(self.path()), guard);
+        let servers = self.servers(guard);
         tokio::time::timeout(PATIENCE, servers.tools(server))
             .await
             .expect("the list ends in time")

@@ -7,6 +7,7 @@
 mod bench;
 mod calls;
 mod listing;
+mod logins;
 mod services;
 mod starting;
 mod tasks;

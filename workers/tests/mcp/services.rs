@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::bench::{Bench, PATIENCE, SERVER, bench, task_of};
 
 /// A service in a bench's directory. Dropping it kills it.
-struct Service(Child);
+pub(crate) struct Service(Child);
 
 impl Drop for Service {
     fn drop(&mut self) {
@@ -16,15 +16,21 @@ impl Drop for Service {
     }
 }
 
-async fn service(bench: &Bench, mut script: serde_json::Value) -> Service {
+pub(crate) async fn service(bench: &Bench, script: serde_json::Value) -> Service {
+    let (service, url) = started(bench, script).await;
+    bench
+        .configure(&[("s", json!({"type": "http", "url": url, "headers": {"Authorization": "Bearer t0p"}}))]);
+    service
+}
+
+/// Starts a service that no entry names yet; its address.
+pub(crate) async fn started(bench: &Bench, mut script: serde_json::Value) -> (Service, String) {
     let _old = std::fs::remove_file(bench.path().join("address"));
     script["http"] = json!("address");
     let child = Command::new(SERVER).arg(script.to_string()).current_dir(bench.path()).spawn().unwrap();
     bench.appears("address").await;
     let url = std::fs::read_to_string(bench.path().join("address")).unwrap();
-    bench
-        .configure(&[("s", json!({"type": "http", "url": url, "headers": {"Authorization": "Bearer t0p"}}))]);
-    Service(child)
+    (Service(child), url)
 }
 
 #[tokio::test]

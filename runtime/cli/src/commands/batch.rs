@@ -133,7 +133,7 @@ async fn work_through(
     let signals = Signals::new()?;
     // Checked before anything is opened: a wrong flow or file leaves no trace.
     let chosen = Named::new(Some(&arguments.flow)).choose()?;
-    servers::demand(&chosen.flow.machine, None).await?;
+    servers::demand(context.data, &chosen.flow.machine, None).await?;
     let (reader, bytes) = inputs(&arguments.inputs)?;
     let (earlier, results) = results(arguments)?;
     let session = open::session(context.data, Workers::Started, None).await?;

@@ -86,7 +86,7 @@ pub(crate) struct Arguments {
 
 /// Talks until the person leaves or the run ends.
 pub(crate) async fn chat(context: Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
-    let chosen = match arguments.servers.agent().await? {
+    let chosen = match arguments.servers.agent(context.data).await? {
         Some(agent) => agent,
         None => Named::new(arguments.flow.as_deref()).choose()?,
     };

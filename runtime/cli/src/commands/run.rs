@@ -77,10 +77,11 @@ pub(crate) async fn run(context: Context<'_>, arguments: &Arguments) -> Result<E
     let given = input::input(arguments.task.as_deref(), arguments.input.as_deref())?;
     let only_id = arguments.flow.is_none() && arguments.task.is_none() && arguments.input.is_none();
     // Checked before anything is opened: a wrong flow leaves no trace.
-    let chosen = if only_id && arguments.id.is_some() { None } else { Some(choose(arguments).await?) };
+    let chosen =
+        if only_id && arguments.id.is_some() { None } else { Some(choose(context, arguments).await?) };
     let session = open::session(context.data, Workers::Started, None).await?;
     let started = match (chosen, &arguments.id) {
-        (Some(chosen), _) => start(&session, &chosen, arguments, given).await,
+        (Some(chosen), _) => start(context, &session, &chosen, arguments, given).await,
         (None, Some(id)) => resume(&session, id).await,
         (None, None) => Err(Failure::usage("a flow or an id is expected")),
     };
@@ -107,8 +108,8 @@ pub(crate) async fn run(context: Context<'_>, arguments: &Arguments) -> Result<E
     waited
 }
 
-async fn choose(arguments: &Arguments) -> Result<Chosen, Failure> {
-    match arguments.servers.agent().await? {
+async fn choose(context: Context<'_>, arguments: &Arguments) -> Result<Chosen, Failure> {
+    match arguments.servers.agent(context.data).await? {
         Some(agent) => Ok(agent),
         None => Named::new(arguments.flow.as_deref()).choose(),
     }
@@ -116,6 +117,7 @@ async fn choose(arguments: &Arguments) -> Result<Chosen, Failure> {
 
 /// Deploys the flow and starts the run, or finds it.
 async fn start(
+    context: Context<'_>,
     session: &Session,
     chosen: &Chosen,
     arguments: &Arguments,
@@ -127,7 +129,7 @@ async fn start(
     };
     // A run that is there goes on whatever servers do, and shows its result.
     if arguments.id.is_none() || session.call(async |client| client.run(&id).await).await.is_err() {
-        servers::demand(&chosen.flow.machine, chosen.file.servers.as_deref()).await?;
+        servers::demand(context.data, &chosen.flow.machine, chosen.file.servers.as_deref()).await?;
     }
     let permissions = (arguments.on_ask == OnAsk::Approve)
         .then(|| Permissions { allow: arguments.allow.clone(), ..Permissions::default() });

@@ -28,6 +28,35 @@ enum What {
     /// server's; effect and permission follow its annotations (none: once, ask) until you write others into the file, which then
     /// stay. Only `allow` falls back to `ask` when the tool behind it has changed. Tools without a server are left alone.
     Pull(PullArguments),
+    /// Log in at an MCP server that wants it (OAuth)
+    ///
+    /// Finds the authorization server, prints an address, and waits until you have opened it in a browser of this machine and said
+    /// yes. The tokens go into a file of the data directory that only you can read; tool workers that share the directory use and
+    /// renew them. `oauth` in the server's entry may say clientId, clientSecret, scopes and callbackPort.
+    Login(LoginArguments),
+    /// Forget the login at an MCP server
+    ///
+    /// Removes the tokens here. What the server itself remembers of the login, its own settings end.
+    Logout(LogoutArguments),
+}
+
+/// Arguments of `tools login`.
+#[derive(Debug, clap::Args)]
+struct LoginArguments {
+    /// The server
+    #[arg(value_name = "SERVER")]
+    server: String,
+    /// The file that names the servers, an `mcpServers` JSON
+    #[arg(long, value_name = "FILE", default_value = ".mcp.json")]
+    mcp: PathBuf,
+}
+
+/// Arguments of `tools logout`.
+#[derive(Debug, clap::Args)]
+struct LogoutArguments {
+    /// The server
+    #[arg(value_name = "SERVER")]
+    server: String,
 }
 
 /// Arguments of `tools pull`.
@@ -51,7 +80,42 @@ struct PullArguments {
 pub(crate) async fn tools(context: Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
     match &arguments.what {
         What::Pull(arguments) => pull(context, arguments).await,
+        What::Login(arguments) => login(context, arguments).await,
+        What::Logout(arguments) => logout(context, arguments),
     }
+}
+
+async fn login(context: Context<'_>, arguments: &LoginArguments) -> Result<Exit, Failure> {
+    let failed = |why: String| Failure::new(Exit::Failed, why);
+    let (server, servers) = (&arguments.server, servers::all(context.data, &arguments.mcp)?);
+    let under_way = servers.log_in(server).await.map_err(failed)?;
+    if context.json {
+        out::json(&json!({"server": server, "open": under_way.address()}))?;
+    } else {
+        out::result(&format!("open this address in a browser of this machine:\n{}", under_way.address()))?;
+    }
+    let finished = under_way.finish().await;
+    finished.map_err(|why| failed(format!("MCP server {server}: nobody is logged in: {why}")))?;
+    if context.json {
+        out::json(&json!({"server": server, "logged_in": true}))?;
+    } else {
+        out::result(&format!("logged in at {server}"))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn logout(context: Context<'_>, arguments: &LogoutArguments) -> Result<Exit, Failure> {
+    let server = &arguments.server;
+    let forgotten = servers::logins(context.data)?.forget(server);
+    let forgotten = forgotten.map_err(|why| Failure::new(Exit::Failed, why))?;
+    if context.json {
+        out::json(&json!({"server": server, "forgotten": forgotten}))?;
+    } else if forgotten {
+        out::result(&format!("the login at {server} is forgotten"))?;
+    } else {
+        out::result(&format!("there was no login at {server}"))?;
+    }
+    Ok(Exit::Done)
 }
 
 /// What a pull came to.
@@ -85,7 +149,7 @@ async fn pull(context: Context<'_>, arguments: &PullArguments) -> Result<Exit, F
         return Err(Failure::usage(format!("{named} names no servers"))
             .hint(r#"write {"mcpServers": {"NAME": {"command": "PROGRAM", "args": []}}} into it"#));
     }
-    let mut pulled = ask(file, asked, &mut catalogue).await?;
+    let mut pulled = ask(context, file, asked, &mut catalogue).await?;
     if arguments.servers.is_empty() {
         for gone in
             catalogue.servers().into_iter().filter(|server| !config.names().any(|name| name == server))
@@ -106,9 +170,14 @@ async fn pull(context: Context<'_>, arguments: &PullArguments) -> Result<Exit, F
 }
 
 /// Puts what the servers offer into the catalogue.
-async fn ask(file: &Path, asked: Vec<String>, catalogue: &mut Catalogue) -> Result<Pulled, Failure> {
+async fn ask(
+    context: Context<'_>,
+    file: &Path,
+    asked: Vec<String>,
+    catalogue: &mut Catalogue,
+) -> Result<Pulled, Failure> {
     let mut pulled = Pulled::default();
-    for (name, listed) in servers::ask_all(file, asked).await? {
+    for (name, listed) in servers::ask_all(context.data, file, asked).await? {
         match listed {
             Ok(listed) => {
                 for warning in &listed.warnings {

@@ -72,6 +72,11 @@ pub(crate) async fn worker(data: Option<&std::path::Path>, arguments: &Arguments
     };
     let cannot =
         |error: std::io::Error| Failure::new(Exit::Failed, format!("cannot find this program: {error}"));
+    let data = match connect.starts_with("unix:") {
+        // Beside the socket, as the worker finds by itself.
+        true => None,
+        false => Some(crate::environment::data_directory(data)?),
+    };
     let options = WorkerOptions {
         connect,
         profile,
@@ -81,6 +86,7 @@ pub(crate) async fn worker(data: Option<&std::path::Path>, arguments: &Arguments
         boot: arguments.boot.clone(),
         credentials,
         guard: Some(std::env::current_exe().map_err(cannot)?),
+        data,
     };
     // A panic may quote what it found.
     std::panic::set_hook(Box::new(|panic| {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use crate::{Out, Server, append};
+use crate::{Out, Server, append, oauth};
 
 /// Counts sessions; the newest is the one that is known.
 static SESSION: AtomicU64 = AtomicU64::new(0);
@@ -28,7 +28,7 @@ pub(crate) fn serve(server: &Arc<Server>, address: &Path) {
     }
 }
 
-fn answer(server: &Server, connection: TcpStream) -> std::io::Result<()> {
+fn answer(server: &Server, mut connection: TcpStream) -> std::io::Result<()> {
     let mut reader = BufReader::new(connection.try_clone()?);
     let mut first = String::new();
     reader.read_line(&mut first)?;
@@ -47,6 +47,13 @@ fn answer(server: &Server, connection: TcpStream) -> std::io::Result<()> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
+    if let Some(rules) = &server.script.oauth {
+        let own = format!("http://{}", connection.local_addr()?);
+        let asked = oauth::Asked { own: &own, first: &first, body: &body, token: token.as_deref() };
+        if let Some(answer) = oauth::answer(rules, &mut server.logins.lock().unwrap(), &asked) {
+            return connection.write_all(answer.as_bytes());
+        }
+    }
     if !first.starts_with("POST") {
         return plain(connection, "405 Method Not Allowed");
     }

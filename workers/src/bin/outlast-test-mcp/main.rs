@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a broken test server should stop its test")]
 
 mod http;
+mod oauth;
 mod tools;
 
 use std::collections::HashMap;
@@ -61,6 +62,8 @@ struct Script {
     unlisted_while: Option<PathBuf>,
     /// Never answers `tasks/update` and `tasks/cancel`.
     deaf: bool,
+    /// Over HTTP: wants a login, and is its own authorization server.
+    oauth: Option<oauth::Rules>,
 }
 
 /// The server, as all its threads share it.
@@ -72,6 +75,7 @@ struct Server {
     cancelled: Mutex<Vec<Value>>,
     /// Whether `change` was called.
     changed: Mutex<bool>,
+    logins: Mutex<oauth::Known>,
 }
 
 /// The way to the client, for one request or for all.
@@ -97,6 +101,7 @@ fn main() {
         waiting: Mutex::default(),
         cancelled: Mutex::default(),
         changed: Mutex::default(),
+        logins: Mutex::default(),
     });
     match &server.script.http {
         Some(address) => http::serve(&server, address),
