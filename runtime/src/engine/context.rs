@@ -123,6 +123,12 @@ impl Random {
         Random { seed, count: AtomicU64::new(0) }
     }
 
+    /// Returns another source: what is drawn from it does not hang on what is drawn from this one.
+    pub(crate) fn stream(&self, number: usize) -> Random {
+        let seeded = |seed: u64| blake3::hash(&[seed.to_le_bytes(), (number as u64).to_le_bytes()].concat());
+        Random::new(self.seed.map(|seed| first(seeded(seed).as_bytes())))
+    }
+
     /// Returns 32 bytes that nobody has seen before.
     pub(crate) fn bytes(&self) -> [u8; 32] {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
@@ -145,9 +151,7 @@ impl Random {
 
     /// Returns a number.
     pub(crate) fn number(&self) -> u64 {
-        let mut low = [0; 8];
-        low.copy_from_slice(&self.bytes()[..8]);
-        u64::from_le_bytes(low)
+        first(&self.bytes())
     }
 
     /// Returns an id of lower-case letters and digits that sorts by the time of its making.
@@ -157,6 +161,13 @@ impl Random {
         base32(&mut text, self.number(), 9);
         text
     }
+}
+
+/// Returns the number that so many bytes begin with.
+fn first(bytes: &[u8; 32]) -> u64 {
+    let mut low = [0; 8];
+    low.copy_from_slice(&bytes[..8]);
+    u64::from_le_bytes(low)
 }
 
 fn base32(text: &mut String, number: u64, digits: u32) {

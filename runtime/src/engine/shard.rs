@@ -23,7 +23,7 @@ use outlast_kernel::ids::{Millis, RunId};
 use tokio::sync::{mpsc, oneshot};
 
 use super::committer::Done;
-use super::context::Context;
+use super::context::{Context, Random};
 use super::desk::Desk;
 use super::dispatch::WorkId;
 use super::hydrated::{Budget, Hydrated};
@@ -41,6 +41,8 @@ pub(crate) struct Shard {
     ctx: Arc<Context>,
     number: usize,
     shards: usize,
+    /// Its own, so that what it draws does not hang on how far other shards are.
+    random: Random,
     desk: Desk,
     live: Hydrated,
     /// Runs that the kernel cannot go on with, and why.
@@ -85,6 +87,7 @@ impl Shard {
         Shard {
             outbox: Outbox::new(ctx.committer.clone(), sender),
             live: Hydrated::new(budget, Arc::clone(&ctx.hydrated)),
+            random: ctx.random.stream(number),
             ctx,
             number,
             shards,

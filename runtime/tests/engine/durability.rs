@@ -46,6 +46,9 @@ async fn reads_and_streams_show_nothing_that_is_not_durable() {
     world.start("r", "Two", json!({ "x": 1 })).await;
     let task = worker.task().await;
     let mut watch = world.engine.watch("r", Some("r/1.9")).await.unwrap();
+    // A frame of the present comes after all of the past, so the stream is where the run is.
+    worker.progress(&[(&task, Some("word"))]).await;
+    assert_eq!(watch.next().await.unwrap().data["text"], json!("word"));
     world.store.hold(Side::BeforeSync);
     let reporting = tokio::spawn(async move { worker.done(&task, json!(2)).await });
     world.wait_until_held().await;

@@ -84,6 +84,7 @@ fn what_is_broken_in_its_world_is_noticed() {
     assert_eq!(named.len(), NOTICED.len() + ELSEWHERE.len(), "each promise stands in one list");
     let mut unnoticed = Vec::new();
     for promise in NOTICED {
+        let t = std::time::Instant::now();
         let simulator = std::env::current_exe().expect("this program is there");
         let mut simulation = Command::new(simulator);
         simulation
@@ -92,6 +93,7 @@ fn what_is_broken_in_its_world_is_noticed() {
         let output = simulation.output().expect("it starts");
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(said.contains("running 1 test"), "{said}");
+        eprintln!("{promise} {:?}", t.elapsed());
         if output.status.success() {
             unnoticed.push(*promise);
         }

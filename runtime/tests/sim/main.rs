@@ -19,18 +19,24 @@ mod world;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use deed::{Deed, draw};
 
 /// Seeds after which a long simulation says how far it is.
 const TOLD_EVERY: u64 = 500;
+/// A world takes a tenth of a second; one that takes so long waits for what never comes.
+const STANDS_STILL: Duration = Duration::from_secs(30);
 
 /// Plays deeds in a world of their own; a panic is a failure, too.
 fn play(deeds: &[Deed]) -> Result<String, String> {
     let played = std::panic::catch_unwind(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         match runtime {
-            Ok(runtime) => runtime.block_on(world::play(deeds)),
+            Ok(runtime) => runtime.block_on(async {
+                let played = tokio::time::timeout(STANDS_STILL, world::play(deeds)).await;
+                played.unwrap_or_else(|_| Err("the world stands still: somebody is never answered".to_owned()))
+            }),
             Err(error) => Err(format!("no runtime: {error}")),
         }
     });

@@ -43,7 +43,7 @@ impl Shard {
             self.refuse_if_full(now)?;
             self.ready_for_input(run, now)?;
         }
-        let random = self.ctx.random.number();
+        let random = self.random.number();
         let live = self.hydrate(run)?;
         let kept = live.fold.state.last();
         let mut draft = Draft::new(&live.fold, now, random);

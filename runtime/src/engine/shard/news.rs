@@ -188,7 +188,7 @@ impl Shard {
         let now = self.ctx.clock.now();
         self.refuse_if_full(now)?;
         self.ready_for_input(run, now)?;
-        let random = self.ctx.random.number();
+        let random = self.random.number();
         let mut draft = Draft::new(&self.hydrate(run)?.fold, now, random);
         match draft.input(input) {
             Ok(_) => Ok((!draft.events.is_empty()).then_some(draft)),

@@ -98,7 +98,7 @@ impl Shard {
             return Ok((None, if same { ReceiptStatus::Accepted } else { ReceiptStatus::Superseded }));
         }
         self.ready_for_input(&claim.run, now)?;
-        let random = self.ctx.random.number();
+        let random = self.random.number();
         let mut draft = Draft::new(&self.hydrate(&claim.run)?.fold, now, random);
         let (op, attempt_n) = (claim.op, claim.attempt);
         match draft.input(&Input::Reported { op, attempt: attempt_n, report: report.clone() }) {

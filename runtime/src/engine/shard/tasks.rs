@@ -176,7 +176,7 @@ impl Shard {
             None => Input::Void { op, attempt },
         };
         let now = self.ctx.clock.now();
-        let random = self.ctx.random.number();
+        let random = self.random.number();
         let tried = self.ready_for_input(run, now).and_then(|()| {
             let mut draft = Draft::new(&self.hydrate(run)?.fold, now, random);
             match draft.input(&input) {
