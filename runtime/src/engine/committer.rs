@@ -1,7 +1,9 @@
 //! The committer: one thread that makes the steps of all shards durable, many at a time.
 //!
 //! Leaves deciding to the shards, which go on with the next steps meanwhile. Invariant: steps become durable in the order in which
-//! they were queued, and nobody is told of one before the store's commit returned. After a failed commit nothing is ever told.
+//! they were queued, and nobody is told of one before the store's commit returned. After a failed commit everybody is told so, and nothing else.
+
+mod batch;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,12 +11,13 @@ use std::thread::JoinHandle;
 
 use outlast_kernel::ids::{Millis, RunId, Seq};
 use outlast_store::breakage::{Breakage, breaks};
-use outlast_store::{Batch, BlobPut, Delete, Head, Purge, Put, RunWrite, Store, StoreError, Table};
+use outlast_store::{BlobPut, Delete, Head, Purge, Put, RunWrite, Store, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::census::Ledger;
 use super::counters::{Counters, Tally, WriteFailure};
 use crate::limits;
+use batch::{batch_of, move_heads};
 
 /// Where a run's durable history stands: read and moved on by the committer only, made by the run's shard.
 pub(crate) type HeadCell = Arc<Mutex<Head>>;
@@ -338,9 +341,7 @@ impl Thread {
                 Ok(())
             }
             // What stops a run needs less room than what comes with it.
-            Err(StoreError::Full { .. }) if works.len() > 1 => {
-                works.into_iter().try_for_each(|work| self.commit(vec![work]))
-            }
+            Err(StoreError::Full { .. }) if works.len() > 1 => self.one_by_one(works),
             Err(full @ StoreError::Full { .. }) => {
                 self.counters.write_failed(WriteFailure::Full);
                 self.refuse(works, Refused::Full(full.to_string()));
@@ -358,7 +359,7 @@ impl Thread {
                     self.refuse(works, Refused::Invalid(error.to_string()));
                     return Ok(());
                 }
-                works.into_iter().try_for_each(|work| self.commit(vec![work]))
+                self.one_by_one(works)
             }
             Err(_) if breaks(Breakage::AcknowledgeFailedSync) => {
                 tell_all(works, &Ok(()));
@@ -370,6 +371,18 @@ impl Thread {
                 Err(why)
             }
         }
+    }
+
+    /// Commits works alone, and tells all that come after one at which the disk failed. An error is fatal.
+    fn one_by_one(&mut self, works: Vec<Work>) -> Result<(), String> {
+        let mut works = works.into_iter();
+        while let Some(work) = works.next() {
+            if let Err(why) = self.commit(vec![work]) {
+                tell_all(works.collect(), &Err(Refused::Failed(why.clone())));
+                return Err(why);
+            }
+        }
+        Ok(())
     }
 
     /// Takes note that the disk failed: whoever is told of it finds the engine failed. Returns why.
@@ -422,55 +435,6 @@ impl Thread {
     }
 }
 
-/// Makes one batch: the steps of a run become one write.
-fn batch_of(works: &[Work]) -> Batch {
-    let mut batch = Batch::default();
-    let mut places = BTreeMap::<&RunId, usize>::new();
-    let mut time: Option<Millis> = None;
-    for work in works {
-        match work {
-            Work::Puts { puts, .. } => batch.puts.extend(puts.iter().cloned()),
-            Work::Blob { put, .. } => batch.blobs.push(put.clone()),
-            Work::Delete(deletion) => {
-                batch.puts.extend(deletion.puts.iter().cloned());
-                batch.deletes.push(deletion.delete.clone());
-            }
-            Work::Purge { .. } => unreachable!("a purge is never taken together with anything else"),
-            Work::Step(step) => {
-                batch.puts.extend(step.puts.iter().cloned());
-                time = time.max(step.write.events.last().map(|event| event.time));
-                if let Some(at) = places.get(&step.write.run) {
-                    let write: &mut RunWrite = &mut batch.runs[*at];
-                    write.events.extend(step.write.events.iter().cloned());
-                    write.index = step.write.index;
-                    write.summary = Arc::clone(&step.write.summary);
-                    write.snapshot = step.write.snapshot.clone();
-                } else {
-                    places.insert(&step.write.run, batch.runs.len());
-                    batch.runs.push(RunWrite { before: *lock(&step.head), ..step.write.clone() });
-                }
-            }
-        }
-    }
-    if let Some(time) = time {
-        let value = Some(time.0.to_be_bytes().to_vec());
-        batch.puts.push(Put { table: Table::Setting, key: TIME_KEY.to_vec(), value });
-    }
-    batch
-}
-
-fn move_heads(works: &[Work], batch: &Batch, heads: &[Head]) {
-    let heads: BTreeMap<&RunId, Head> =
-        batch.runs.iter().map(|write| &write.run).zip(heads.iter().copied()).collect();
-    for work in works {
-        if let Work::Step(step) = work
-            && let Some(head) = heads.get(&step.write.run)
-        {
-            *lock(&step.head) = *head;
-        }
-    }
-}
-
 /// Tells everybody, each shard once for consecutive steps.
 fn tell_all(works: Vec<Work>, result: &Result<(), Refused>) {
     let mut open: Vec<(mpsc::UnboundedSender<Done>, Vec<u64>)> = Vec::new();
@@ -488,6 +452,7 @@ fn tell_all(works: Vec<Work>, result: &Result<(), Refused>) {
     }
 }
 
+/// Looks at the head of a run.
 fn lock(head: &HeadCell) -> MutexGuard<'_, Head> {
     head.lock().unwrap_or_else(PoisonError::into_inner)
 }

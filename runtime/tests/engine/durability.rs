@@ -5,7 +5,7 @@ use outlast_protocol::worker::ReceiptStatus::{Accepted, Retry};
 use outlast_store::{FailedSync, MemoryStore, Side};
 use serde_json::{Value as Json, json};
 
-use super::world::{FLOWS, START, World, code, start};
+use super::world::{FLOWS, START, World, code, in_time, start};
 
 #[tokio::test]
 async fn a_start_is_answered_when_it_is_durable() {
@@ -62,6 +62,31 @@ async fn reads_and_streams_show_nothing_that_is_not_durable() {
     assert_eq!(reading.await.unwrap().unwrap().state, "Put");
     assert_eq!(frame.await.unwrap().unwrap().data["value"], json!("looked"));
     assert_eq!(reporting.await.unwrap(), Accepted);
+}
+
+/// A full disk parts a batch, and the disk fails at one of its parts: who comes after it is told, too.
+#[tokio::test]
+async fn nobody_waits_for_ever_behind_a_step_at_which_the_disk_failed() {
+    let world = World::new().await;
+    world.store.hold(Side::BeforeSync);
+    let start = |id: &'static str| {
+        let engine = world.engine.clone();
+        let starting = async move { engine.start(start(id, "Two", json!({ "x": 1 })), "test").await };
+        tokio::spawn(starting)
+    };
+    let first = start("first");
+    world.wait_until_held().await;
+    let others = ["a", "b", "c", "d"].map(start);
+    world.turn().await;
+    world.store.refuse_at(1, 1);
+    world.store.crash_at(2, Side::BeforeSync);
+    world.store.release();
+    assert!(first.await.unwrap().is_ok());
+    let mut kept = 0;
+    for other in others {
+        kept += usize::from(in_time("an answer", other).await.unwrap().is_ok());
+    }
+    assert_eq!(kept, 1, "one was kept alone, the next one failed, and so did all that waited behind it");
 }
 
 /// What a small run leaves behind: its result, and how often each activity was carried out to its end.

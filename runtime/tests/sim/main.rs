@@ -35,7 +35,8 @@ fn play(deeds: &[Deed]) -> Result<String, String> {
         match runtime {
             Ok(runtime) => runtime.block_on(async {
                 let played = tokio::time::timeout(STANDS_STILL, world::play(deeds)).await;
-                played.unwrap_or_else(|_| Err("the world stands still: somebody is never answered".to_owned()))
+                played
+                    .unwrap_or_else(|_| Err("the world stands still: somebody is never answered".to_owned()))
             }),
             Err(error) => Err(format!("no runtime: {error}")),
         }
