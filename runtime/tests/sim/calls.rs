@@ -51,7 +51,9 @@ impl World {
             let other = kept.map(|other| &other.name);
             format!("{} {} is handed out while {other:?} may come back with it", task.run, task.op)
         })?;
-        self.workers[at].hands.push(task);
+        let worker = &mut self.workers[at];
+        worker.named_at.insert(task.token.clone(), now);
+        worker.hands.push(task);
         Ok(())
     }
 
@@ -196,7 +198,10 @@ impl World {
             let held = held.chain(self.workers[at].outbox.iter().map(|(task, _)| task.token.clone()));
             let tasks = held.map(|token| TaskProgress { token, ..TaskProgress::default() }).collect();
             match self.engine.progress(Progress { session: session.clone(), tasks }).await {
-                Ok(()) => self.workers[at].answered(now, self.life),
+                Ok(()) => {
+                    self.workers[at].answered(now, self.life);
+                    self.workers[at].named_all(now);
+                }
                 Err(error) => self.refused(at, error.code),
             }
             if let Ok(control) = self.engine.control(&session, 0).await {
@@ -255,6 +260,7 @@ impl World {
                 worker.session = Some(registered.session.clone());
                 worker.hands.retain(|task| !registered.drop.contains(&task.token));
                 worker.outbox.retain(|(task, _)| !registered.drop.contains(&task.token));
+                worker.named_all(now);
                 Ok(Some(registered.session))
             }
             Err(error) => {

@@ -1,7 +1,9 @@
-//! A worker that does what the protocol asks: it renews its lease, gives attempts up before the lease ends, stops what it must stop,
+//! A worker that does what the protocol asks: it names what it has, gives it up before the lease since then ends, stops what it must stop,
 //! and delivers results until they are taken, over a network that loses calls and answers.
 //!
 //! Invariant: an effect happens in one moment, and only while the worker may believe that the attempt is its own.
+
+use std::collections::BTreeMap;
 
 use outlast_kernel::ids::Millis;
 use outlast_protocol::worker::{Offer, Outcome, OutcomeKind, Register, StoppedWhy, Task};
@@ -29,6 +31,8 @@ pub(crate) struct Worker {
     pub(crate) is_stopped: bool,
     /// Attempts that it has and has not carried out.
     pub(crate) hands: Vec<Task>,
+    /// When the last call was sent that was answered and named the attempt, by its token: the one that brought it, or a sign of life.
+    pub(crate) named_at: BTreeMap<String, Millis>,
     /// Results that were not taken yet, each with its attempt.
     pub(crate) outbox: Vec<(Task, OutcomeKind)>,
     /// Results that were taken.
@@ -47,6 +51,7 @@ impl Worker {
             is_cut: false,
             is_stopped: false,
             hands: Vec::new(),
+            named_at: BTreeMap::new(),
             outbox: Vec::new(),
             sent: Vec::new(),
         }
@@ -78,15 +83,20 @@ impl Worker {
         (self.renewed_at, self.life_seen, self.fails) = (at, life, false);
     }
 
-    /// Gives attempts up when the lease may end soon.
-    pub(crate) fn fence(&mut self, now: Millis) {
-        if self.is_over(now) {
-            self.hands.clear();
-        }
+    /// A call was answered that was sent at this moment and named all that it has.
+    pub(crate) fn named_all(&mut self, at: Millis) {
+        self.named_at = self.hands.iter().map(|task| (task.token.clone(), at)).collect();
     }
 
-    fn is_over(&self, now: Millis) -> bool {
-        self.fails && now.0 - self.renewed_at.0 >= LEASE_MS * 6 / 8
+    /// Gives attempts up that the runtime may soon believe to be with nobody.
+    pub(crate) fn fence(&mut self, now: Millis) {
+        let hands = std::mem::take(&mut self.hands);
+        self.hands = hands.into_iter().filter(|task| !self.is_over(task, now)).collect();
+    }
+
+    fn is_over(&self, task: &Task, now: Millis) -> bool {
+        let named_at = self.named_at.get(&task.token).copied().unwrap_or_default();
+        self.fails && now.0 - named_at.0 >= LEASE_MS * 6 / 8
     }
 
     /// Stops an attempt, if it has it, and says so.
@@ -104,8 +114,7 @@ impl Worker {
 
     /// Whether it is about to carry out an attempt of this operation.
     pub(crate) fn may_act_on(&self, run: &str, op: &str, now: Millis) -> bool {
-        !self.is_stopped
-            && !self.is_over(now)
-            && self.hands.iter().any(|task| task.run == run && task.op == op)
+        let has_it = |task: &Task| task.run == run && task.op == op && !self.is_over(task, now);
+        !self.is_stopped && self.hands.iter().any(has_it)
     }
 }
