@@ -196,6 +196,23 @@ class Protocol(unittest.TestCase):
         self.assertEqual(runtime.reported(), [{"token": "t1", "kind": "done", "value": 7}] * 4)
         self.assertEqual([body["holding"] for body in runtime.bodies("register")], [[], ["t1"]])
 
+    def test_a_worker_whose_signs_of_life_are_not_taken_names_what_it_has_by_registering(self) -> None:
+        go = threading.Event()
+
+        @activity
+        def work() -> int:
+            go.wait(PATIENCE_S)
+            return 7
+
+        runtime, _ = self.begin(work, lease_ms=600)
+        runtime.answers["progress"] = lambda _: refusal(503, "overloaded")
+        runtime.task("work")
+        until("another registration", lambda: len(runtime.bodies("register")) > 1)
+        self.assertEqual(runtime.bodies("register")[1]["holding"], ["t1"])
+        del runtime.answers["progress"]
+        go.set()
+        until("its report", runtime.reported)
+
     def test_a_result_that_is_refused_as_such_becomes_a_failure(self) -> None:
         @activity
         def work() -> str:

@@ -81,7 +81,7 @@ impl Link {
         self.proved.load(Ordering::Acquire)
     }
 
-    fn lost(&self, session: &str) {
+    pub(crate) fn lost(&self, session: &str) {
         self.session.send_if_modified(|now| {
             let same = now.as_deref() == Some(session);
             if same {

@@ -237,7 +237,12 @@ impl Shared {
                     }
                     backoff = Backoff::new();
                 }
-                Err(Broken::Session | Broken::Busy) => backoff.wait().await,
+                Err(Broken::Session) => backoff.wait().await,
+                // Other calls may be answered meanwhile, but none of them says what is in hand here; registering does.
+                Err(Broken::Busy) => {
+                    self.link.lost(&session);
+                    backoff.wait().await;
+                }
             }
         }
     }

@@ -40,6 +40,8 @@ pub(crate) struct Facts {
     /// What the next receipts for a token say, before they say `accepted`.
     pub(crate) receipts: BTreeMap<String, VecDeque<ReceiptStatus>>,
     pub(crate) deny_register: Option<Code>,
+    /// Signs of life are answered so.
+    pub(crate) deny_progress: Option<Code>,
     /// The next report with a result is answered so.
     pub(crate) deny_done: Option<Code>,
     /// Sessions before this one are unknown.
@@ -247,8 +249,10 @@ async fn report(
 
 async fn progress(State(world): State<Arc<World>>, Json(call): Json<Progress>) -> Result<(), Refusal> {
     world.known(&call.session)?;
-    world.change(|facts| facts.progress.extend(call.tasks));
-    Ok(())
+    world.change(|facts| {
+        facts.progress.extend(call.tasks);
+        facts.deny_progress.map_or(Ok(()), |code| Err(Refusal(code)))
+    })
 }
 
 async fn control(

@@ -44,6 +44,25 @@ async fn an_attempt_goes_on_through_a_restart_and_is_named() {
     assert_eq!(fake.world.ended("t").await, through());
 }
 
+/// Polls that are answered do not say what is in hand: a runtime that takes no signs of life would believe that nothing is.
+#[tokio::test]
+async fn a_worker_whose_signs_of_life_are_not_taken_names_what_it_has_by_registering() {
+    let fake = Fake::start();
+    let (gated, begun, go) = gated();
+    fake.world.change(|facts| {
+        facts.lease_ms = 600;
+        facts.deny_progress = Some(Code::Overloaded);
+        facts.tasks.push_back(task("t", "gated", json!({})));
+    });
+    let _serving = Serving::start(&fake, vec![gated], |builder| builder);
+    begun.notified().await;
+    let again = |facts: &crate::fake::Facts| facts.registers.get(1).map(|register| register.holding.clone());
+    assert_eq!(fake.world.until("it registers again", again).await, ["t"]);
+    fake.world.change(|facts| facts.deny_progress = None);
+    go.notify_one();
+    assert_eq!(fake.world.ended("t").await, through());
+}
+
 #[tokio::test]
 async fn an_unknown_session_is_replaced() {
     let fake = Fake::start();

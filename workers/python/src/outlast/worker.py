@@ -349,7 +349,12 @@ class Worker:
             progress = {"session": session, "tasks": [sign for _, sign in due]}
             try:
                 self._link.call(connection, session, "POST", "/v1/workers/progress", progress, self._link.short())
-            except (SessionBroken, Busy):
+            except SessionBroken:
+                backoff.wait()
+                continue
+            except Busy:
+                # Other calls may be answered meanwhile, but none of them says what is in hand here; registering does.
+                self._link.lost(session)
                 backoff.wait()
                 continue
             except Refused as refusal:
