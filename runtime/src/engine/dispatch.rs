@@ -58,6 +58,9 @@ struct Inner {
     sessions: BTreeMap<String, Session>,
     coming: BTreeMap<WorkId, Coming>,
     hand: BTreeMap<WorkId, InHand>,
+    /// `once` attempts that were with a worker in this epoch, until their operation is closed: what is not in hand any more is lost,
+    /// whatever became of the worker's session of the last epoch.
+    seen: BTreeMap<WorkId, Attempt>,
     adoption: Adoption,
     /// When [`Dispatch::tick`] is awaited; none: not before something changes.
     armed: Option<Millis>,
@@ -96,6 +99,7 @@ impl Dispatch {
             sessions: BTreeMap::new(),
             coming: BTreeMap::new(),
             hand: BTreeMap::new(),
+            seen: BTreeMap::new(),
             adoption,
             armed: None,
         };
@@ -130,6 +134,9 @@ impl Dispatch {
         if inner.hand.contains_key(work) || inner.coming.contains_key(work) {
             return Begun::Wait;
         }
+        if inner.seen.get(work) == Some(&attempt) {
+            return Begun::Lost;
+        }
         inner.adoption.begun(work, attempt, holder)
     }
 
@@ -150,6 +157,7 @@ impl Dispatch {
         let mut inner = self.lock();
         inner.lanes.remove(work);
         inner.adoption.forget(work);
+        inner.seen.remove(work);
         if inner.stop(work, StopWhy::Closed, now) {
             self.arm(&inner, Some(now.plus(self.lease_ms)));
         }
@@ -186,6 +194,9 @@ impl Dispatch {
         let names_tasks = inner.sessions.get(&task.session).is_some_and(|s| s.names_tasks);
         let judge_at = task.judge_at(self.lease_ms, names_tasks);
         let look_at = inner.sessions.get(&task.session)?.look_at(task.named_at);
+        if task.lane.promise == 0 {
+            inner.seen.insert(work.clone(), task.attempt);
+        }
         inner.hand.insert(work.clone(), task);
         self.arm(&inner, judge_at.into_iter().chain(look_at).min());
         Some(())

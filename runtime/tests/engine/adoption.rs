@@ -53,6 +53,35 @@ async fn what_a_returning_worker_does_not_list_never_arrived() {
     assert_eq!(world.kinds("p").await, ["started", "begun", "void", "begun"]);
 }
 
+/// That a worker came back after the restart says nothing of what it was given since.
+#[tokio::test]
+async fn what_a_worker_was_given_after_it_came_back_stays_its_own_while_the_disk_is_full() {
+    let world = World::new().await;
+    let worker = world.worker("w").await;
+    world.start("p", "Pay", json!({ "x": 1 })).await;
+    worker.task().await;
+    let world = world.crash().await;
+    world.settle().await;
+    let (worker, _) = world.worker_again("w", "w-boot", Vec::new()).await;
+    world.settle().await;
+    let task = worker.task().await;
+    assert_eq!(task.attempt, 2, "the first one never arrived");
+    world.store.fill_disk();
+    // Its lease ends, which cannot be kept.
+    for _ in 0..40 {
+        world.advance(1_000).await;
+    }
+    world.store.empty_disk();
+    let (worker, registered) = world.worker_again("w", "w-boot", vec![task.token.clone()]).await;
+    assert_eq!(registered.keep, [task.token.clone()]);
+    for _ in 0..3 {
+        world.advance(1_000).await;
+    }
+    assert!(worker.tasks().await.is_empty(), "{:?}", world.kinds("p").await);
+    assert_eq!(worker.done(&task, json!("paid")).await, Accepted);
+    assert_eq!(world.kinds("p").await, ["started", "begun", "void", "begun", "done"]);
+}
+
 #[tokio::test]
 async fn who_does_not_come_back_loses_its_tasks_when_the_window_closes() {
     let world = World::new().await;

@@ -293,6 +293,10 @@ impl World {
             self.go_on().await?;
             let open: Vec<RunView> =
                 self.runs().await?.into_iter().filter(|run| run.outcome.is_none()).collect();
+            if !self.engine.status()["failed"].is_null() {
+                // It died while it looked.
+                continue;
+            }
             if open.is_empty() {
                 return self.look().await;
             }

@@ -81,6 +81,7 @@ impl Link {
         self.proved.load(Ordering::Acquire)
     }
 
+    /// Says that a session is of no use any more, if it is still the one.
     pub(crate) fn lost(&self, session: &str) {
         self.session.send_if_modified(|now| {
             let same = now.as_deref() == Some(session);
