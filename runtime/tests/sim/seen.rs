@@ -134,8 +134,9 @@ impl Seen {
         }
         for (run, n, kind) in &self.acknowledged {
             let events = self.histories.get(run).map(Vec::as_slice).unwrap_or_default();
-            // A mailbox is closed once: when it is closed again, the answer is where the run stands.
-            let fits = |at: u64| at == *n || (*kind == "closed" && at < *n);
+            // A mailbox is closed once, and a run cancelled once: when it is done again, the answer is where the run stands.
+            let once = ["closed", "cancelled"].contains(kind);
+            let fits = |at: u64| at == *n || (once && at < *n);
             let found =
                 events.iter().any(|event| event["kind"] == *kind && event["n"].as_u64().is_some_and(fits));
             demand(found, || {
