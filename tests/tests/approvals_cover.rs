@@ -358,6 +358,24 @@ fn a_servers_tool_is_called_as_it_was_approved_or_not_at_all() {
     }
 }
 
+/// Rules and a sandbox that are written down later are for later runs; this one goes on under its own.
+#[test]
+fn later_rules_are_for_later_runs() {
+    let world = World::with_flows();
+    let mut server = world.host(&[FLOW]);
+    let echo = json!({"command": "echo x >> log"});
+    let question = ask(&world, "before", "shell", &echo);
+    world.write("outlast.toml", "[permissions]\ndeny = ['shell(echo *)']\n[sandbox]\nnetwork = 'all'\n");
+    server.murder();
+    world.kill(Role::Tool);
+    server = world.host(&[FLOW]);
+    assert_became(&approve(&world, "before", &question), Ran, "before");
+    world.begin("Looked", "after", &json!({"name": "shell", "args": echo}));
+    assert_eq!(world.outcome("after")["value"]["type"], "Refused");
+    assert_eq!(world.file("log"), "x\n");
+    drop(server);
+}
+
 /// Answers that are not the one to what was asked.
 #[test]
 fn an_approval_of_something_else_is_none() {
