@@ -144,6 +144,8 @@ pub(crate) const TOOL_NAME_CHARS_MAX: usize = 64;
 pub(crate) const MCP_START: Duration = Duration::from_secs(60);
 /// How long one request to an authorization server may take.
 pub(crate) const LOGIN_REQUEST: Duration = Duration::from_secs(30);
+/// How long logging out waits for a worker that renews the login just then: for a few of its requests.
+pub(crate) const LOGOUT_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a person may take to log in with a browser.
 pub(crate) const LOGIN_PATIENCE: Duration = Duration::from_secs(600);
 /// Bytes of one answer of an authorization server.

@@ -48,6 +48,11 @@ fn answer(server: &Server, mut connection: TcpStream) -> std::io::Result<()> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     if let Some(rules) = &server.script.oauth {
+        if !oauth::is_answered(&first) {
+            // Until the client is gone.
+            let _none = reader.read(&mut [0])?;
+            return Ok(());
+        }
         let own = format!("http://{}", connection.local_addr()?);
         let asked = oauth::Asked { own: &own, first: &first, body: &body, token: token.as_deref() };
         if let Some(answer) = oauth::answer(rules, &mut server.logins.lock().unwrap(), &asked) {
