@@ -71,6 +71,8 @@ pub(crate) const LEARNED_SECRETS_MAX: usize = 64;
 
 /// Bytes of output that a model sees of one tool call: about 12,000 tokens.
 pub(crate) const MODEL_OUTPUT_BYTES: usize = 48 << 10;
+/// Bytes of an output that are searched for secrets at once.
+pub(crate) const PIECE_BYTES: usize = 64 << 10;
 /// Bytes that are kept beside a result: the runtime takes no more.
 pub(crate) const BLOB_BYTES_MAX: usize = 32 << 20;
 /// How long bringing or fetching such bytes may take at once.
