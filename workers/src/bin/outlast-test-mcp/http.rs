@@ -28,8 +28,15 @@ pub(crate) fn serve(server: &Arc<Server>, address: &Path) {
     }
 }
 
-fn answer(server: &Server, mut connection: TcpStream) -> std::io::Result<()> {
-    let mut reader = BufReader::new(connection.try_clone()?);
+/// A request, as far as it matters.
+struct Request {
+    first: String,
+    session: Option<String>,
+    token: Option<String>,
+    body: Vec<u8>,
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Request> {
     let mut first = String::new();
     reader.read_line(&mut first)?;
     let (mut length, mut session, mut token) = (0, None, None);
@@ -47,6 +54,12 @@ fn answer(server: &Server, mut connection: TcpStream) -> std::io::Result<()> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
+    Ok(Request { first, session, token, body })
+}
+
+fn answer(server: &Server, mut connection: TcpStream) -> std::io::Result<()> {
+    let mut reader = BufReader::new(connection.try_clone()?);
+    let Request { first, session, token, body } = read(&mut reader)?;
     if let Some(rules) = &server.script.oauth {
         if !oauth::is_answered(&first) {
             // Until the client is gone.

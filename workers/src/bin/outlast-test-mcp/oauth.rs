@@ -58,20 +58,7 @@ pub(crate) fn answer(rules: &Rules, known: &mut Known, asked: &Asked<'_>) -> Opt
             "200 OK",
             &json!({"resource": format!("{own}/mcp"), "authorization_servers": [own], "scopes_supported": ["notes"]}),
         ),
-        "/.well-known/oauth-authorization-server" if !rules.silent => {
-            let mut about = json!({
-                "issuer": own, "authorization_endpoint": format!("{own}/authorize"),
-                "token_endpoint": format!("{own}/token"), "response_types_supported": ["code"],
-                "code_challenge_methods_supported": ["S256"],
-            });
-            if !rules.closed {
-                about["registration_endpoint"] = json!(format!("{own}/register"));
-            }
-            if rules.ends {
-                about["revocation_endpoint"] = json!(format!("{own}/revoke"));
-            }
-            json_of("200 OK", &about)
-        }
+        "/.well-known/oauth-authorization-server" if !rules.silent => json_of("200 OK", &about(rules, own)),
         "/revoke" if rules.ends => revoke(known, asked),
         "/register" if !rules.closed => {
             let wanted: Value = serde_json::from_slice(asked.body).unwrap();
@@ -101,6 +88,22 @@ pub(crate) fn answer(rules: &Rules, known: &mut Known, asked: &Asked<'_>) -> Opt
         }
         _ => json_of("404 Not Found", &json!({})),
     })
+}
+
+/// What one needs to log in.
+fn about(rules: &Rules, own: &str) -> Value {
+    let mut about = json!({
+        "issuer": own, "authorization_endpoint": format!("{own}/authorize"),
+        "token_endpoint": format!("{own}/token"), "response_types_supported": ["code"],
+        "code_challenge_methods_supported": ["S256"],
+    });
+    if !rules.closed {
+        about["registration_endpoint"] = json!(format!("{own}/register"));
+    }
+    if rules.ends {
+        about["revocation_endpoint"] = json!(format!("{own}/revoke"));
+    }
+    about
 }
 
 /// Ends a token, and with a refresh token all of its login.
