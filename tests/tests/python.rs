@@ -100,3 +100,50 @@ fn the_ten_lines_of_the_page_serve_across_kills_of_the_worker_and_the_runtime() 
     world.begin("Hello", "hello-2", &json!({"name": "Bob"}));
     assert_eq!(world.outcome("hello-2")["value"], "hello Bob", "by the worker that was there before");
 }
+
+/// The session below the ten lines, as it is printed there: what each command says, and nothing beside it.
+#[test]
+fn the_session_of_the_page_is_what_is_printed() {
+    let page = std::fs::read_to_string(repository::root().join("workers/python/README.md")).unwrap();
+    let (_, session) = page.split_once("```\n$ outlast serve").unwrap();
+    let session = format!("$ outlast serve{}", session.split_once("```").unwrap().0);
+    let world = World::new();
+    world.write("hello.flow", &block("workers/PROTOCOL.md", "flow"));
+    let session =
+        session.replace("/home/ann/.local/share/outlast/socket", &world.socket().display().to_string());
+    let (mut server, mut worker) = (None, None);
+    let (mut of_server, mut of_worker) = (Vec::new(), Vec::new());
+    for step in session.split("$ ").filter(|step| !step.is_empty()) {
+        let (command, said) = step.split_once('\n').unwrap();
+        let said: Vec<String> = said.lines().map(str::to_owned).collect();
+        if let Some(arguments) = command.strip_prefix("outlast ") {
+            let arguments: Vec<&str> = arguments.trim_end_matches(" &").split(' ').collect();
+            let mut started = world.start(&arguments);
+            let (ready, before) = said.split_last().unwrap();
+            assert_eq!(started.line("its address", |_| true), *ready);
+            of_server = before.to_vec();
+            server = Some(started);
+        } else if command.starts_with("pkill") {
+            let mut killed = server.take().unwrap();
+            killed.murder();
+            let stderr = killed.finish().stderr;
+            assert_eq!(stderr.lines().collect::<Vec<_>>(), of_server);
+            of_worker = said;
+        } else if command == "python3 hello.py &" {
+            worker = Some(hello(&world, "OUTLAST_DATA", &world.data().display().to_string()));
+        } else {
+            let mut python = Command::new("sh");
+            python.args(["-c", command]).env("OUTLAST_DATA", world.data());
+            python.env("PYTHONPATH", repository::root().join("workers/python/src"));
+            let output = python.env("PYTHONDONTWRITEBYTECODE", "1").output().unwrap();
+            let printed =
+                String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+            assert_eq!(printed.lines().collect::<Vec<_>>(), said, "{command}");
+        }
+    }
+    let mut worker: Process = worker.unwrap();
+    worker.signal("TERM");
+    // Whether it has tried to register before the runtime was back is a matter of moments.
+    let stderr = worker.finish().stderr;
+    assert!(stderr.lines().all(|line| of_worker.iter().any(|said| said == line)), "{stderr}");
+}

@@ -71,6 +71,8 @@ pub(crate) const LEARNED_SECRETS_MAX: usize = 64;
 
 /// Bytes of output that a model sees of one tool call: about 12,000 tokens.
 pub(crate) const MODEL_OUTPUT_BYTES: usize = 48 << 10;
+/// Bytes of an output that are searched for secrets at once.
+pub(crate) const PIECE_BYTES: usize = 64 << 10;
 /// Bytes that are kept beside a result: the runtime takes no more.
 pub(crate) const BLOB_BYTES_MAX: usize = 32 << 20;
 /// How long bringing or fetching such bytes may take at once.
@@ -144,6 +146,8 @@ pub(crate) const TOOL_NAME_CHARS_MAX: usize = 64;
 pub(crate) const MCP_START: Duration = Duration::from_secs(60);
 /// How long one request to an authorization server may take.
 pub(crate) const LOGIN_REQUEST: Duration = Duration::from_secs(30);
+/// How long logging out waits for a worker that renews the login just then: for a few of its requests.
+pub(crate) const LOGOUT_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a person may take to log in with a browser.
 pub(crate) const LOGIN_PATIENCE: Duration = Duration::from_secs(600);
 /// Bytes of one answer of an authorization server.

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 pub use catalogue::{Catalogue, Change};
 pub use config::{Config, ServerConfig, file_of};
-pub use login::{Logins, UnderWay};
+pub use login::{AtService, Logins, UnderWay};
 
 pub(crate) use call::{Asked, End};
 pub use names::server_of;
@@ -85,6 +85,16 @@ impl Servers {
         let said = |why: String| format!("MCP server {server}: {why}");
         let config = Config::read(&self.file)?.server(server).map_err(said)?;
         login::begin(&config, &self.logins).await.map_err(said)
+    }
+
+    /// Ends the logins at a server: tells each service, and forgets them here in any case. The server need not be in the file any
+    /// more.
+    ///
+    /// # Errors
+    /// If they cannot be forgotten.
+    pub async fn log_out(&self, server: &str) -> Result<Vec<AtService>, String> {
+        let entry = Config::read(&self.file).ok().and_then(|config| config.server(server).ok());
+        login::end_all(server, &self.logins, entry.and_then(|entry| entry.client_secret().cloned())).await
     }
 
     /// Names the entry, as the file has it now, of the server that has a tool; none if there is none.

@@ -72,6 +72,8 @@ pub(crate) struct Toolbox {
     environment: Environment,
     sandbox: Confined,
     editing: tokio::sync::Mutex<()>,
+    /// Held from the comparison of a file with what was approved until it is changed.
+    comparing: tokio::sync::Mutex<()>,
     servers: Servers,
 }
 
@@ -92,14 +94,14 @@ pub fn activities(setting: Setting) -> std::io::Result<Vec<Arc<dyn Activity>>> {
     let Setting { directory, guard, rules, servers, environment, sandbox, mut closed, logins } = setting;
     closed.extend(logins.directory().map(Path::to_path_buf));
     let jail = Jail::new(&directory)?.without(logins.directory());
-    let editing = tokio::sync::Mutex::new(());
+    let (editing, comparing) = (tokio::sync::Mutex::new(()), tokio::sync::Mutex::new(()));
     let sandbox = Confined::new(sandbox, closed, guard.as_deref()).map_err(std::io::Error::other)?;
     if let Some(statement) = sandbox.statement() {
         tracing::error!("{statement}");
     }
     let file = servers.unwrap_or_else(|| file_of(jail.root()));
     let servers = Servers::new(jail.root(), &file, guard.clone(), logins);
-    let toolbox = Arc::new(Toolbox { jail, guard, rules, environment, sandbox, editing, servers });
+    let toolbox = Arc::new(Toolbox { jail, guard, rules, environment, sandbox, editing, comparing, servers });
     Ok(activity::all(&toolbox))
 }
 

@@ -147,7 +147,10 @@ pub(crate) struct Partial {
     pub(crate) attempt: Attempt,
     /// Where it begins, in characters; none: after what came before.
     pub(crate) offset: Option<u64>,
+    /// New output; may be empty.
     pub(crate) text: String,
+    /// How far the attempt is, if it says so.
+    pub(crate) percent: Option<f64>,
 }
 
 /// A run as it is now.

@@ -59,6 +59,8 @@ struct Output {
     text: String,
     /// Where the text ends.
     chars: u64,
+    /// How far the attempt said last that it is.
+    percent: Option<f64>,
 }
 
 impl Watchers {
@@ -69,7 +71,14 @@ impl Watchers {
         let room = Arc::new(Semaphore::new(limits::WATCH_BYTES_MAX as usize));
         watched.frames.push(Watcher { sender, room });
         let partials = watched.partials.iter().filter_map(|(op, output)| {
-            Some(frame(run, *op, output.attempt?, json!({ "offset": output.begins(), "text": output.text })))
+            let mut data = match output.text.is_empty() {
+                true => json!({}),
+                false => json!({ "offset": output.begins(), "text": output.text }),
+            };
+            if let Some(percent) = output.percent {
+                data["percent"] = json!(percent);
+            }
+            Some(frame(run, *op, output.attempt?, data))
         });
         (receiver, partials.collect())
     }
@@ -133,6 +142,10 @@ impl Watchers {
                 json!({ "offset": offset, "text": text }),
             ));
         }
+        if let Some(percent) = partial.percent {
+            output.percent = partial.percent;
+            frames.push(frame(run, partial.work.op, partial.attempt, json!({ "percent": percent })));
+        }
         self.send(run, &frames);
     }
 
@@ -192,6 +205,7 @@ fn frame(run: &RunId, op: OpId, attempt: Attempt, mut data: serde_json::Value) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::dispatch::WorkId;
 
     #[test]
     fn output_that_comes_twice_or_overlaps_counts_once() {
@@ -210,6 +224,29 @@ mod tests {
         assert_eq!(output.add(Some(40), "and on"), Some((40, "and on".into())));
         assert_eq!(output.add(Some(44), "on and"), Some((46, " and".into())));
         assert_eq!((output.begins(), output.text.as_str()), (40, "and on and"));
+    }
+
+    #[test]
+    fn how_far_an_attempt_is_is_shown_and_told_to_who_comes_later() {
+        let run = RunId::new("r").unwrap();
+        let mut watchers = Watchers::default();
+        let (mut early, _) = watchers.subscribe(&run);
+        let op: OpId = "3.0".parse().unwrap();
+        let work = WorkId { run: run.clone(), op };
+        for (text, percent) in [("half", Some(50.0)), ("", Some(75.0))] {
+            let attempt = Attempt::FIRST;
+            let said = Partial { work: work.clone(), attempt, offset: None, text: text.to_owned(), percent };
+            watchers.partial(&run, &said);
+        }
+        let mut seen = || early.try_recv().map(|waiting| waiting.frame.data);
+        assert_eq!(seen().unwrap()["text"], "half");
+        assert_eq!(
+            (seen().unwrap()["percent"].clone(), seen().unwrap()["percent"].clone()),
+            (json!(50.0), json!(75.0))
+        );
+        assert!(seen().is_err(), "no text, no frame of text");
+        let (_late, told) = watchers.subscribe(&run);
+        assert_eq!((&told[0].data["text"], &told[0].data["percent"]), (&json!("half"), &json!(75.0)));
     }
 
     #[test]

@@ -185,8 +185,9 @@ impl Engine {
             let Some(Claim { run, op, attempt, .. }) = ctx.key.verify(&task.token) else { continue };
             let work = WorkId { run, op };
             named.push((work.clone(), task.token));
-            if let Some(text) = task.text {
-                said.push(message::Partial { work, attempt, offset: task.offset, text });
+            if task.text.is_some() || task.percent.is_some() {
+                let (text, percent) = (task.text.unwrap_or_default(), task.percent);
+                said.push(message::Partial { work, attempt, offset: task.offset, text, percent });
             }
         }
         let with_it = ctx.dispatch.named(&request.session, &named, ctx.clock.now());

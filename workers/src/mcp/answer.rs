@@ -3,6 +3,8 @@
 //! Leaves the call to its module. Invariant: whatever blocks an answer has, the text says of each what it is, and is never longer
 //! than the output of any other tool.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 
 use crate::Json;
@@ -15,25 +17,30 @@ use crate::tools::{Capture, Captured, Reader};
 struct Answer {
     content: Vec<Json>,
     structured_content: Json,
-    is_error: bool,
+    is_error: Option<bool>,
 }
 
 /// The text of a server's answer, and whether it is a result.
-pub(super) fn text_of(result: &Json) -> (Captured, bool) {
-    let Ok(answer) = Answer::deserialize(result) else {
+pub(super) fn text_of(result: Json) -> (Captured, bool) {
+    let content = result.get("content").is_none_or(Json::is_array);
+    let how = result.get("isError").is_none_or(|is_error| is_error.is_boolean() || is_error.is_null());
+    let fits = result.is_object() && content && how;
+    if !fits {
         return (bounded([result.to_string().as_str()]), true);
-    };
-    let mut pieces: Vec<String> = answer.content.iter().map(block).collect();
-    if !answer.structured_content.is_null() && !says(&pieces, &answer.structured_content) {
-        pieces.push(answer.structured_content.to_string());
     }
-    let text = bounded(pieces.iter().map(String::as_str));
+    // What is large is taken over and not copied. Of what fits nothing is odd any more.
+    let answer: Answer = serde_json::from_value(result).unwrap_or_default();
+    let mut pieces: Vec<Cow<str>> = answer.content.iter().map(block).collect();
+    if !answer.structured_content.is_null() && !says(&pieces, &answer.structured_content) {
+        pieces.push(answer.structured_content.to_string().into());
+    }
+    let text = bounded(pieces.iter().map(Cow::as_ref));
     let text = if text.is_empty() { "(empty)".to_owned().into() } else { text };
-    (text, !answer.is_error)
+    (text, answer.is_error != Some(true))
 }
 
 /// Whether a piece of text is the structured part once more, as servers do for old clients: as JSON, or as the one text in it.
-fn says(pieces: &[String], structured: &Json) -> bool {
+fn says(pieces: &[Cow<str>], structured: &Json) -> bool {
     let [piece] = pieces else { return false };
     let only =
         structured.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.values().next());
@@ -42,27 +49,27 @@ fn says(pieces: &[String], structured: &Json) -> bool {
 }
 
 /// One block of an answer. What is no text is named, with its size.
-fn block(block: &Json) -> String {
+fn block(block: &Json) -> Cow<'_, str> {
     let field = |name: &str| block.get(name).and_then(Json::as_str);
     let data = |what: &str, holder: &Json| {
         let field = |name: &str| holder.get(name).and_then(Json::as_str).unwrap_or_default();
         let bytes = field("data").len().max(field("blob").len()) / 4 * 3;
-        format!("[{what} {}, about {bytes} bytes, not shown]", field("mimeType"))
+        format!("[{what} {}, about {bytes} bytes, not shown]", field("mimeType")).into()
     };
     match field("type") {
-        Some("text") => field("text").unwrap_or_default().to_owned(),
+        Some("text") => field("text").unwrap_or_default().into(),
         Some(kind @ ("image" | "audio")) => data(kind, block),
-        Some("resource_link") => format!("[resource {}]", field("uri").unwrap_or_default()),
+        Some("resource_link") => format!("[resource {}]", field("uri").unwrap_or_default()).into(),
         Some("resource") => {
             let Some(resource) = block.get("resource") else {
-                return "[a resource without content]".to_owned();
+                return "[a resource without content]".into();
             };
             match resource.get("text").and_then(Json::as_str) {
-                Some(text) => text.to_owned(),
+                Some(text) => text.into(),
                 None => data("resource", resource),
             }
         }
-        Some(_) | None => block.to_string(),
+        Some(_) | None => block.to_string().into(),
     }
 }
 
@@ -125,7 +132,7 @@ mod tests {
             (json!({"toolResult": "old"}), "(empty)", true),
             (json!({"content": "odd"}), r#"{"content":"odd"}"#, true),
         ] {
-            let (found, is_result) = text_of(&result);
+            let (found, is_result) = text_of(result.clone());
             assert_eq!((found.cut().as_str(), is_result), (text, ok), "{result}");
         }
     }
@@ -140,7 +147,7 @@ mod tests {
             json!({"content": [{"type": "text", "text": line}], "structuredContent": {"same": line}}),
             json!({"content": blocks}),
         ] {
-            let (text, ok) = text_of(&result);
+            let (text, ok) = text_of(result.clone());
             let text = text.cut();
             assert!(ok && text.len() < MODEL_OUTPUT_BYTES + 1_000, "{}", text.len());
             assert!(text.contains("left out"), "{}", &text[text.len() - 200..]);

@@ -207,7 +207,7 @@ impl Call<'_> {
         let limit = duration_text(limit.unwrap_or_default());
         let (text, ok) = match ended {
             Ok(Ended::Answered(result)) => {
-                let (text, ok) = answer::text_of(&self.under.task.mask().json(result));
+                let (text, ok) = answer::text_of(self.under.task.mask().json(result));
                 (text.kept(&self.under.task).await, ok)
             }
             Ok(Ended::Error(text)) => (text, false),
@@ -260,6 +260,7 @@ impl Call<'_> {
                     params.input_responses = Some(self.responses(json!(wanted.input_requests)));
                     params.request_state = wanted.request_state;
                 }
+                ServerResult::CustomResult(answer) => return Ok(Ended::Answered(answer.0)),
                 other => return Ok(Ended::Answered(serde_json::to_value(&other).unwrap_or_default())),
             }
         }

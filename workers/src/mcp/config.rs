@@ -95,6 +95,14 @@ impl std::fmt::Debug for Reach {
 }
 
 impl ServerConfig {
+    /// The secret by which an authorization server knows this program, if the entry has it.
+    pub(super) fn client_secret(&self) -> Option<&String> {
+        match &self.reach {
+            Reach::Http { client, .. } => client.secret.as_ref(),
+            Reach::Stdio { .. } => None,
+        }
+    }
+
     /// A text that came with an error, for people: of bounded size, with the server's name where its address stood.
     pub(super) fn shown(&self, text: &str) -> String {
         let mut text = text.to_owned();

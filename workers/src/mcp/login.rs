@@ -8,19 +8,22 @@
 mod authorized;
 mod browser;
 mod http;
+mod logout;
 mod stored;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rmcp::transport::auth::{AuthError, AuthorizationManager, OAuthClientConfig};
+use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationMetadata, OAuthClientConfig};
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use tokio::sync::Mutex;
 
 pub use browser::UnderWay;
+pub use logout::AtService;
 
 pub(super) use authorized::Authorized;
 pub(super) use browser::begin;
+pub(super) use logout::end_all;
 
 use super::config::{ClientEntry, Reach, ServerConfig};
 use crate::sdk::{Mask, error_chain};
@@ -55,14 +58,6 @@ impl Logins {
     /// Hides their tokens in the log of this process.
     pub fn hide_in_log(&self) {
         self.mask.hide_in_log();
-    }
-
-    /// Forgets all logins at servers of this name. Tells whether there was one.
-    ///
-    /// # Errors
-    /// If a file cannot be removed.
-    pub fn forget(&self, server: &str) -> Result<bool, String> {
-        stored::forget(self.directory.as_deref(), server)
     }
 }
 
@@ -174,7 +169,7 @@ impl Login {
         if let Some(token) = kept.token().filter(|token| token != old && !kept.is_stale()) {
             return Ok(token);
         }
-        if !kept.can_be_renewed() {
+        if kept.refresh_token().is_none() {
             return Err(NoToken::LogIn("its login has ended".to_owned()));
         }
         let manager = self.manager(&kept).await?;
@@ -191,11 +186,21 @@ impl Login {
 
     /// Prepares to renew a login, at the authorization server that gave it.
     async fn manager(&self, kept: &Kept) -> Result<AuthorizationManager, NoToken> {
-        let failed = |error: AuthError| {
-            NoToken::Other(self.failed("its authorization server cannot be found now", &error))
-        };
-        let secret = self.client.secret.clone().or_else(|| kept.client_secret.clone());
-        let mut manager = manager(&self.url).await.map_err(failed)?;
+        let (mut manager, found) = self.found(kept).await?;
+        manager.set_metadata(found);
+        let mut client = OAuthClientConfig::new(kept.client_id(), self.url.clone());
+        if let Some(secret) = &self.secret(kept) {
+            client = client.with_client_secret(secret);
+        }
+        manager.configure_client(client).map_err(|error| self.not_found(&error))?;
+        manager.set_credential_store(self.stored.clone().with_secret(kept.client_secret.clone()));
+        Ok(manager)
+    }
+
+    /// Finds the authorization server that gave a login.
+    async fn found(&self, kept: &Kept) -> Result<(AuthorizationManager, AuthorizationMetadata), NoToken> {
+        let failed = |error: AuthError| self.not_found(&error);
+        let manager = manager(self.requests().map_err(NoToken::Other)?, &self.url).await.map_err(failed)?;
         let found = manager.resolve_metadata().await.map_err(failed)?;
         if !found.source.is_discovered() {
             return Err(NoToken::Other("it names no authorization server any more".to_owned()));
@@ -203,14 +208,21 @@ impl Login {
         if kept.issuer() != found.metadata.issuer.as_deref() {
             return Err(NoToken::LogIn("its authorization server is another one now".to_owned()));
         }
-        manager.set_metadata(found.metadata);
-        let mut client = OAuthClientConfig::new(kept.client_id(), self.url.clone());
-        if let Some(secret) = &secret {
-            client = client.with_client_secret(secret);
-        }
-        manager.configure_client(client).map_err(failed)?;
-        manager.set_credential_store(self.stored.clone().with_secret(kept.client_secret.clone()));
-        Ok(manager)
+        Ok((manager, found.metadata))
+    }
+
+    /// The client's secret: the entry's, or the one that was given when this program registered itself.
+    fn secret(&self, kept: &Kept) -> Option<String> {
+        self.client.secret.clone().or_else(|| kept.client_secret.clone())
+    }
+
+    /// The way to the authorization server; what it gives out is hidden before anybody has it.
+    fn requests(&self) -> Result<Requests, String> {
+        Requests::new(&self.url, self.stored.shown_as(), &self.mask)
+    }
+
+    fn not_found(&self, error: &AuthError) -> NoToken {
+        NoToken::Other(self.failed("its authorization server cannot be found now", error))
     }
 
     fn failed(&self, what: &str, error: &AuthError) -> String {
@@ -223,7 +235,6 @@ fn hidden_as(server: &str) -> String {
     format!("login of {server}")
 }
 
-async fn manager(url: &str) -> Result<AuthorizationManager, AuthError> {
-    let requests = Requests::new(url).map_err(AuthError::InternalError)?;
+async fn manager(requests: Requests, url: &str) -> Result<AuthorizationManager, AuthError> {
     AuthorizationManager::new_with_oauth_http_client(url, Arc::new(requests)).await
 }

@@ -10,7 +10,10 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ClientJsonRpcMessage, JsonRpcError, JsonRpcRequest, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, CustomResult, JsonRpcError, JsonRpcRequest, JsonRpcResponse, RequestId,
+    ServerJsonRpcMessage, ServerResult,
+};
 use rmcp::service::RoleClient;
 use rmcp::transport::Transport;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -191,7 +194,7 @@ impl Transport<RoleClient> for Pipes {
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
             let read = match self.lines.next().await? {
-                Line::Whole(line) => message(&line).map_err(|()| line),
+                Line::Whole(line) => message(line),
                 Line::TooLong { head, tail } => too_long(&head, &tail).ok_or(head),
             };
             match read {
@@ -236,19 +239,40 @@ fn answers_nobody(message: &ServerJsonRpcMessage, asked_last: Option<i64>) -> bo
 
 /// Reads a line as a message. One that answers a request but cannot be read becomes an error for that request, so that nobody waits
 /// for it in vain.
-fn message(line: &[u8]) -> Result<ServerJsonRpcMessage, ()> {
-    let value: Json =
-        serde_json::from_slice(line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)).map_err(|_| ())?;
-    if value.get("jsonrpc").and_then(Json::as_str) != Some("2.0") {
-        return Err(());
-    }
+///
+/// # Errors
+/// The beginning of a line that is no message.
+fn message(mut line: Vec<u8>) -> Result<ServerJsonRpcMessage, Vec<u8>> {
+    let text = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&line);
+    let mut value = match serde_json::from_slice::<Json>(text) {
+        Ok(value) if value.get("jsonrpc").and_then(Json::as_str) == Some("2.0") => value,
+        Ok(_) | Err(_) => return Err(line),
+    };
     let id = value.get("id").filter(|id| !id.is_null());
     let answers = value.get("method").is_none().then_some(id).flatten().cloned();
+    // What follows makes copies; the line is not kept beside them.
+    line.truncate(MESSAGE_EDGE_BYTES);
+    line.shrink_to_fit();
+    let of_call = taken_out(&mut value);
     match (serde_json::from_value(value), answers) {
+        (Ok(ServerJsonRpcMessage::Response(response)), _) => {
+            let result = of_call
+                .map_or(response.result, |of_call| ServerResult::CustomResult(CustomResult::new(of_call)));
+            Ok(ServerJsonRpcMessage::Response(JsonRpcResponse { result, ..response }))
+        }
         (Ok(message), _) => Ok(message),
-        (Err(error), Some(id)) => failed(&id, &format!("the answer cannot be read: {error}")).ok_or(()),
-        (Err(_), None) => Err(()),
+        (Err(error), Some(id)) => failed(&id, &format!("the answer cannot be read: {error}")).ok_or(line),
+        (Err(_), None) => Err(line),
     }
+}
+
+/// Takes the answer to a tool's call out of a message, if that is what it brings: the library copies a result several times over to
+/// find out of which kind it is, and this kind may be large.
+fn taken_out(message: &mut Json) -> Option<Json> {
+    let result = message.get_mut("result")?;
+    let others = ["task", "action"].iter().any(|name| result.get(*name).is_some());
+    let is_of_call = !others && result.get("content").is_some_and(Json::is_array);
+    is_of_call.then(|| std::mem::replace(result, json!({})))
 }
 
 /// The error for the request that an overlong line answers, if its id can be made out at either end of the line.
@@ -355,7 +379,7 @@ mod tests {
             ("\r", false),
             ("{\"jsonrpc\":\"2.0\",", false),
         ] {
-            assert_eq!(message(line.as_bytes()).is_ok(), is_message, "{line}");
+            assert_eq!(message(line.as_bytes().to_vec()).is_ok(), is_message, "{line}");
         }
     }
 

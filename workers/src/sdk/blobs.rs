@@ -7,7 +7,6 @@ use super::client::CallError;
 use super::context::TaskContext;
 use super::link::{Reaction, reaction};
 use super::loops::Backoff;
-use super::mask::MaskedStream;
 use crate::limits::{BLOB_BYTES_MAX, BLOB_CALL_TIMEOUT, BLOB_PATIENCE, QUOTE_CHARS_MAX};
 
 /// What stands before the hash where a text names such bytes.
@@ -44,14 +43,14 @@ impl TaskContext {
     /// # Errors
     /// [`BlobError`]; the attempt can do without.
     pub async fn put_blob(&self, bytes: Vec<u8>) -> Result<String, BlobError> {
-        let bytes = self.without_secrets(bytes);
+        let bytes = self.mask().bytes(bytes);
         if bytes.len() > BLOB_BYTES_MAX {
             return Err(BlobError::TooLarge { bytes: bytes.len() });
         }
         let client = self.client().ok_or(BlobError::NoRuntime)?;
         let hash = blake3::hash(&bytes).to_hex();
-        let path = format!("/v1/blobs/{hash}");
-        self.patiently(|| client.put_raw(&path, bytes.clone(), BLOB_CALL_TIMEOUT)).await?;
+        let prepared = client.raw(&format!("/v1/blobs/{hash}"), bytes);
+        self.patiently(|| client.put_raw(&prepared, BLOB_CALL_TIMEOUT)).await?;
         Ok(format!("{PREFIX}{hash}"))
     }
 
@@ -87,16 +86,6 @@ impl TaskContext {
             }
         };
         tokio::time::timeout(patience, calls).await.unwrap_or(Err(BlobError::Away))
-    }
-
-    fn without_secrets(&self, bytes: Vec<u8>) -> Vec<u8> {
-        if self.mask().is_empty() {
-            return bytes;
-        }
-        let mut stream = MaskedStream::new(self.mask().clone());
-        let mut shown = stream.push(&bytes).into_owned();
-        shown.extend(stream.finish());
-        shown
     }
 }
 

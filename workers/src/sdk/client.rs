@@ -108,14 +108,21 @@ impl Client {
         self.send(self.http.get(format!("{}{path}", self.base)), timeout).await
     }
 
-    /// Brings bytes as they are.
+    /// Prepares to send bytes as they are: they are in memory once, however often they have to be sent.
+    pub(crate) fn raw(&self, path: &str, bytes: Vec<u8>) -> reqwest::RequestBuilder {
+        self.http.put(format!("{}{path}", self.base)).body(bytes)
+    }
+
+    /// Sends what was prepared.
     pub(crate) async fn put_raw(
         &self,
-        path: &str,
-        bytes: Vec<u8>,
+        prepared: &reqwest::RequestBuilder,
         timeout: Duration,
     ) -> Result<(), CallError> {
-        self.exchange(self.http.put(format!("{}{path}", self.base)).body(bytes), timeout).await.map(drop)
+        let request = prepared.try_clone();
+        let request =
+            request.ok_or_else(|| CallError::Unreachable("the request cannot be sent again".to_owned()))?;
+        self.exchange(request, timeout).await.map(drop)
     }
 
     /// Fetches bytes as they are.

@@ -101,6 +101,11 @@ impl Mask {
         }
     }
 
+    /// Returns bytes without secrets. They are copied only if they hold one.
+    pub(crate) fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
+        self.known().and_then(|known| known.without(&bytes)).unwrap_or(bytes)
+    }
+
     /// Returns a value without secrets, names of fields and numbers included.
     #[must_use]
     pub fn json(&self, value: Json) -> Json {
@@ -192,20 +197,25 @@ impl Known {
 
     /// How many of the bytes can be given out: none of the rest is known not to begin a secret.
     fn settled(&self, bytes: &[u8]) -> usize {
-        let mut places = Vec::new();
+        // The last ones count, of which a secret could begin at the first.
+        let most = self.longest.saturating_sub(1);
+        let mut places = VecDeque::with_capacity(most + 1);
         let mut at = 0;
         while at < bytes.len() {
             match forms::blank(&bytes[at..]) {
                 // It may be half of what counts as a blank.
                 0 if bytes[at] == b'\\' && at + 1 == bytes.len() => return self.settled(&bytes[..at]),
                 0 => {
-                    places.push(at);
+                    places.push_back(at);
+                    if places.len() > most {
+                        places.pop_front();
+                    }
                     at += 1;
                 }
                 blank => at += blank,
             }
         }
-        let tail = &places[places.len().saturating_sub(self.longest.saturating_sub(1))..];
+        let tail = places.make_contiguous();
         for from in 0..tail.len() {
             let piece = &tail[from..];
             let begins = |form: &Vec<u8>| {
@@ -346,13 +356,12 @@ mod tests {
     fn what_is_learned_is_hidden_by_all_clones_and_the_oldest_of_it_is_forgotten() {
         let mask = mask();
         let mut stream = MaskedStream::new(mask.clone());
-        let mut shown = stream.push(b"token-0000 ").into_owned();
+        let early = stream.push(b"token-0000 ").into_owned();
         for n in 0..=LEARNED_SECRETS_MAX {
             mask.learn("LOGIN", &format!("token-{n:04}"));
         }
         let (first, last) = ("token-0000", format!("token-{LEARNED_SECRETS_MAX:04}"));
-        shown.extend_from_slice(&stream.push(last.as_bytes()));
-        shown.extend(stream.finish());
+        let shown = [early, stream.push(last.as_bytes()).into_owned(), stream.finish()].concat();
         assert_eq!(String::from_utf8(shown).unwrap(), "token-0000 [secret LOGIN]");
         assert_eq!(mask.text(format!("{first} {VALUE}")), format!("{first} [secret TOKEN]"));
     }

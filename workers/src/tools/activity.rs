@@ -68,6 +68,12 @@ impl ToolCall {
         mcp::server_of(&self.name).is_some()
     }
 
+    /// Whether it changes the very file that was looked at.
+    fn rests_on_its_file(&self) -> bool {
+        let changes = [Tool::Write, Tool::Edit].map(Tool::name).contains(&self.name.as_str());
+        changes && self.seen.is_some()
+    }
+
     /// The arguments, if they are any.
     fn args(&self) -> Result<&Map<String, Json>, ToolError> {
         match &self.args {
@@ -376,9 +382,19 @@ impl Activity for Called {
 
     async fn run(&self, task: TaskContext) -> Result<Done, Failure> {
         let call = ToolCall::of(&task)?;
+        // Of two approved changes of one file, the second is compared with what the first one has made.
+        let _one_at_a_time = match call.rests_on_its_file() {
+            true => Some(self.toolbox.comparing.lock().await),
+            false => None,
+        };
         self.toolbox.is_as_seen(&call, &task).await?;
         if call.is_of_server() {
-            let (text, ok) = self.toolbox.call_server(&call, &task).await?;
+            let class = &task.task().effect;
+            let permitted = self.toolbox.permit_of_server(&call.name, &call.args, class, call.approval);
+            let (text, ok) = match permitted {
+                Ok(()) => self.toolbox.call_server(&call, &task).await?,
+                Err(error) => (error.text, false),
+            };
             return Ok(Done::new(call.answer(text, ok)));
         }
         let result = match call.resolve() {

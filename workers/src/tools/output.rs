@@ -11,7 +11,7 @@ use tempfile::SpooledTempFile;
 
 use crate::limits::{
     BLOB_BYTES_MAX, FLOW_OUTPUT_BYTES, FLOW_OUTPUT_LINES, LINE_BYTES_MAX, MODEL_OUTPUT_BYTES,
-    MODEL_OUTPUT_LINES,
+    MODEL_OUTPUT_LINES, PIECE_BYTES,
 };
 use crate::sdk::{BlobError, Mask, MaskedStream, TaskContext};
 
@@ -59,8 +59,11 @@ impl Capture {
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        let shown = self.masked.push(bytes);
-        self.keep(&shown);
+        // A large one would be in memory once more while it is searched for secrets.
+        for piece in bytes.chunks(PIECE_BYTES) {
+            let shown = self.masked.push(piece);
+            self.keep(&shown);
+        }
     }
 
     fn keep(&mut self, bytes: &[u8]) {
@@ -203,7 +206,7 @@ impl Whole {
         if let Some(error) = self.wrong {
             return Err(error);
         }
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(BLOB_BYTES_MAX - self.room);
         self.file.rewind()?;
         self.file.read_to_end(&mut bytes)?;
         Ok(bytes)

@@ -38,6 +38,21 @@ impl Toolbox {
             let url = super::fetch::address(args.get("url").and_then(Json::as_str).unwrap_or_default())?;
             call = Call::new(tool.name(), &json!({ "url": url.as_str() }), tool.class());
         }
+        self.held_to_rules(&call, approval)
+    }
+
+    /// Refuses a call of a server's tool in the same way. Such a tool is of the class that the run's catalogue says.
+    pub(super) fn permit_of_server(
+        &self,
+        name: &str,
+        args: &Json,
+        class: &str,
+        approval: Approval,
+    ) -> Result<(), ToolError> {
+        self.held_to_rules(&Call::new(name, args, class), approval)
+    }
+
+    fn held_to_rules(&self, call: &Call, approval: Approval) -> Result<(), ToolError> {
         if let Some(rule) = call.first(&self.rules.deny, Reading::Wide) {
             return Err(ToolError::new("Denied", format!("denied by the rule {rule}: {}", call.subject())));
         }

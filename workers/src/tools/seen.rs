@@ -1,11 +1,11 @@
-//! What a call rests on besides its arguments, as it is now: where it would run, and the files that it names or changes.
+//! What a call rests on besides its arguments, as it is now: where it would run, with what, and the files that it names or changes.
 //!
 //! A flow has a call looked at before a person is asked (`tool_look`) and shows what was seen with the call; the approved call brings
 //! it back, and it is compared here before anything runs. Leaves asking to the flow and showing to its drivers. Invariant: a call
 //! that brings something seen runs only if exactly that is seen again. It guards against what changes while people decide, not
 //! against a process that changes a file in the moment between this look and the call.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,9 @@ use super::definition::Tool;
 use super::{Toolbox, files};
 use crate::Json;
 use crate::limits::{LOOK_BASES_MAX, LOOK_BYTES_MAX};
+
+/// What a command goes by, besides the variables that the environment names.
+const GONE_BY: [&str; 2] = ["HOME", "PATH"];
 
 /// What can be seen of a call: the field, and what a change of it is called.
 const PARTS: [(&str, &str); 5] = [
@@ -38,7 +41,11 @@ impl Toolbox {
             seen["path"] = json!(target.map(|target| self.jail.shown(&target)));
         }
         match tool {
-            Tool::Shell => seen["files"] = self.files_named(text("command")),
+            Tool::Shell => {
+                let (words, mut budget) = (command_line::words(text("command")), LOOK_BYTES_MAX);
+                seen["files"] = self.files_named(&words, &mut budget);
+                seen["programs"] = self.programs_named(&words, &mut budget);
+            }
             Tool::Write => {
                 let mut budget = LOOK_BYTES_MAX;
                 let target = self.jail.resolve(text("path"));
@@ -65,42 +72,77 @@ impl Toolbox {
     fn place(&self) -> Json {
         let held_to = json!({
             "variables": self.environment,
+            "values": self.values(),
             "sandbox": self.sandbox.policy(),
             "unenforced": self.sandbox.statement(),
             "guarded": self.guard.is_some(),
         });
         let environment = files::digest(held_to.to_string().as_bytes());
-        json!({"directory": self.jail.root(), "environment": environment})
+        // The directory may lead elsewhere since this worker has opened it.
+        let root = self.jail.root();
+        let directory = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        json!({"directory": directory, "environment": environment})
+    }
+
+    /// The variables whose values a command may go by. Those of a terminal or a language change nothing that it does; a secret value
+    /// enters no hash that others see, for it could be guessed by that.
+    fn values(&self) -> BTreeMap<&str, Option<String>> {
+        let known = |name: &&str| !self.environment.secrets.iter().any(|secret| secret == name);
+        let names = self.environment.variables.iter().map(String::as_str).chain(GONE_BY).filter(known);
+        names.map(|name| (name, std::env::var_os(name).map(|it| it.to_string_lossy().into_owned()))).collect()
     }
 
     /// The files that a command line names: scripts, programs and data alike, for what a program does with a file it alone knows.
-    fn files_named(&self, command: &str) -> Json {
-        let paths: BTreeSet<PathBuf> =
-            command_line::words(command).into_iter().filter_map(|word| at_home(&word)).collect();
+    fn files_named(&self, words: &[String], budget: &mut u64) -> Json {
+        let paths: BTreeSet<PathBuf> = words.iter().filter_map(|word| at_home(word)).collect();
         // A path may stand behind a change of directory, or behind `-C` and its like.
         let root = self.jail.root();
         let mut bases = vec![root.to_owned()];
         bases.extend(paths.iter().map(|path| root.join(path)).filter(|path| path.is_dir()));
         bases.truncate(LOOK_BASES_MAX);
-        let mut budget = LOOK_BYTES_MAX;
         let mut found = Map::new();
         for base in &bases {
             let named = paths.iter().map(|path| base.join(path));
-            found.extend(named.filter_map(|path| self.content(path, &mut budget)));
+            found.extend(named.filter_map(|path| self.content(path, budget)));
         }
         Json::Object(found)
     }
 
-    /// A file by where it really is, with its length and the hash of its content; none if there is no such file.
+    /// The programs that words of a command line lead to through `PATH`: where each is, and the hash of its content.
+    fn programs_named(&self, words: &[String], budget: &mut u64) -> Json {
+        let places = std::env::var_os("PATH").unwrap_or_default();
+        let places: Vec<PathBuf> =
+            std::env::split_paths(&places).map(|place| self.jail.root().join(place)).collect();
+        let names: BTreeSet<&String> = words.iter().filter(|word| is_plain(word)).collect();
+        let program = |name: &String| {
+            let found = places.iter().map(|place| place.join(name)).find(|path| can_run(path))?;
+            let (path, seen) = self.content(found, budget)?;
+            Some((name.clone(), json!({"path": path, "hash": seen["hash"]})))
+        };
+        Json::Object(names.into_iter().filter_map(program).collect())
+    }
+
+    /// A file by where it really is, with its length, the hash of its content, and whether it can be run; none if there is no such
+    /// file.
     fn content(&self, path: PathBuf, budget: &mut u64) -> Option<(String, Json)> {
         let path = path.canonicalize().ok().filter(|path| path.is_file())?;
         let seen = match read(&path, budget) {
-            Ok((bytes, hash)) => json!({"bytes": bytes, "hash": hash}),
+            Ok((bytes, hash)) => json!({"bytes": bytes, "hash": hash, "runs": can_run(&path)}),
             // A command of the same user cannot read it either, until that changes.
             Err(error) => json!({"unreadable": error.kind().to_string()}),
         };
         Some((self.jail.shown(&path), seen))
     }
+}
+
+/// Whether a word can be the name of a program that is looked for in `PATH`.
+fn is_plain(word: &str) -> bool {
+    !word.is_empty() && word != "." && word != ".." && !word.contains(['/', '\0'])
+}
+
+/// Whether a path leads to a file that this user may run.
+fn can_run(path: &Path) -> bool {
+    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
 /// A word as a path, if it can be one.
@@ -143,12 +185,16 @@ impl std::io::Write for HashWriter<'_> {
 
 /// Names what is not as it was: files by their paths, the rest in words.
 pub(super) fn changes(then: &Json, now: &Json) -> Vec<String> {
-    let no_files = Map::new();
-    let files = |seen: &Json| seen["files"].as_object().cloned().unwrap_or_else(|| no_files.clone());
-    let (before, after) = (files(then), files(now));
-    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name)).cloned();
-    let mut changed: Vec<String> = changed.collect();
+    let changed_in = |part: &str| {
+        let no_files = Map::new();
+        let of = |seen: &Json| seen[part].as_object().cloned().unwrap_or_else(|| no_files.clone());
+        let (before, after) = (of(then), of(now));
+        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name)).cloned();
+        changed.collect::<Vec<String>>()
+    };
+    let mut changed = changed_in("files");
+    changed.extend(changed_in("programs").into_iter().map(|name| format!("the program {name}")));
     let parts = PARTS.iter().filter(|(part, _)| then[*part] != now[*part]);
     changed.extend(parts.map(|(_, words)| (*words).to_owned()));
     // Seen by another version of this program, perhaps: what is not understood does not bind to what is here.
@@ -181,6 +227,12 @@ mod tests {
                     r#"{"directory": "/d", "environment": "e", "files": {"a": {"bytes": 1, "hash": "h"}}, "new": 1}"#,
                 ),
                 vec!["what was looked at"],
+            ),
+            (
+                seen(
+                    r#"{"directory": "/d", "environment": "e", "files": {"a": {"bytes": 1, "hash": "h"}}, "programs": {"p": {}}}"#,
+                ),
+                vec!["the program p"],
             ),
             (seen(r#""odd""#), vec!["a", "what commands know and are held to", "the working directory"]),
         ] {

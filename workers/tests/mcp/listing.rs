@@ -2,9 +2,10 @@
 
 use outlast_workers::Json;
 use outlast_workers::sdk::TaskContext;
+use outlast_workers::tools::{self, Setting};
 use serde_json::json;
 
-use crate::bench::{bench_of, task_of};
+use crate::bench::{Bench, bench_of, task_of};
 
 fn names(tools: &[Json]) -> Vec<&str> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
@@ -131,4 +132,28 @@ async fn a_change_is_not_forgotten_when_the_list_cannot_be_had() {
     bench.remove("closed");
     assert_eq!(bench.run(TaskContext::alone(task)).await.unwrap_err().kind, "ApprovalStale");
     assert_eq!(bench.lines("ledger.jsonl").len(), 1);
+}
+
+/// The rules bind calls of servers' tools in the worker too, whoever has approved them.
+#[tokio::test]
+async fn a_denied_tool_of_a_server_is_not_called() {
+    let bench = bench_of(&json!({}));
+    let rules = outlast_protocol::requests::Permissions {
+        deny: vec!["s__note".to_owned(), "@idempotent".to_owned()],
+        ..Default::default()
+    };
+    let directory = bench.path().to_path_buf();
+    let setting = Setting { directory, rules, ..Setting::default() };
+    let bench = Bench { activities: tools::activities(setting).unwrap(), ..bench };
+    for (tool, effect, rule) in [
+        ("s__note", "once", Some("s__note")),
+        ("s__put", "idempotent", Some("@idempotent")),
+        ("s__echo", "pure", None),
+    ] {
+        let task = task_of(tool, &json!({"name": "n", "text": "t"}), effect);
+        let (text, ok) = bench.run(TaskContext::alone(task)).await.unwrap();
+        assert_eq!(ok, rule.is_none(), "{text}");
+        assert!(rule.is_none_or(|rule| text.contains(&format!("denied by the rule {rule}"))), "{text}");
+    }
+    assert!(bench.lines("ledger.jsonl").is_empty());
 }

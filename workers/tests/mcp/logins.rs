@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use outlast_workers::Json;
+use outlast_workers::mcp::AtService;
 use serde_json::json;
 
 use crate::bench::{Bench, bench};
@@ -163,9 +164,57 @@ async fn a_login_that_is_withdrawn_asks_for_a_new_one() {
     bench.remove("revoked");
     logged_in(&bench, |_| {}).await.unwrap();
     echoes(&bench, "in again").await;
-    assert!(outlast_workers::mcp::Logins::of(bench.path()).forget("s").unwrap());
+    assert_eq!(bench.servers(None).log_out("s").await, Ok(vec![AtService::NoWay]));
     assert!(kept(&bench).is_empty());
     assert!(bench.try_call("s__echo", json!({})).await.unwrap_err().text.contains("it wants a login"));
+}
+
+#[tokio::test]
+async fn who_logs_out_is_logged_out_here_in_any_case_and_there_if_it_can_be() {
+    let unreachable = "its authorization server cannot be found now";
+    for (what, ended) in [
+        ("", AtService::Ended),
+        ("client", AtService::Ended),
+        ("unended", AtService::Failed("it answers 503 (temporarily_unavailable)".to_owned())),
+        ("gone", AtService::Failed(unreachable.to_owned())),
+        ("broken", AtService::Failed("what is kept of it cannot be read".to_owned())),
+    ] {
+        let bench = bench(&[]);
+        let client = what == "client";
+        let (service, url) = started(&bench, json!({"oauth": {"ends": true, "closed": client}})).await;
+        let oauth = json!({"clientId": "me:", "clientSecret": "hush hush"});
+        let entry =
+            if client { json!({"url": url.clone(), "oauth": oauth}) } else { json!({"url": url.clone()}) };
+        bench.configure(&[("s", entry)]);
+        logged_in(&bench, |_| {}).await.unwrap();
+        echoes(&bench, "in").await;
+        let token = bench.lines("requests.jsonl").pop().unwrap()["token"].as_str().unwrap().to_owned();
+        let mut service = Some(service);
+        match what {
+            "gone" => drop(service.take()),
+            "broken" => std::fs::write(&kept(&bench)[0], "{").unwrap(),
+            "unended" => bench.write("unended", ""),
+            _ => {}
+        }
+        let told = bench.servers(None).log_out("s").await.unwrap();
+        match (&told[..], &ended) {
+            ([AtService::Failed(why)], AtService::Failed(wanted)) => {
+                assert!(why.starts_with(wanted) && !why.contains("token-"), "{what}: {why}");
+            }
+            (told, ended) => assert_eq!(told, std::slice::from_ref(ended), "{what}"),
+        }
+        assert!(kept(&bench).is_empty(), "{what}");
+        assert_eq!(bench.servers(None).log_out("s").await, Ok(Vec::new()), "{what}");
+        let revoked: Vec<Json> =
+            bench.lines("oauth.jsonl").into_iter().filter(|line| line["what"] == "revoke").collect();
+        if ended == AtService::Ended {
+            assert_eq!([&revoked[0]["kind"], &revoked[1]["kind"]], ["refresh_token", "access_token"]);
+            let known = if client { "Basic bWUlM0E6aHVzaCtodXNo" } else { "client-" };
+            assert!(revoked[0]["client"].as_str().unwrap().starts_with(known), "{revoked:?}");
+            let status = reqwest::Client::new().post(&url).header("authorization", &token).send().await;
+            assert_eq!(status.unwrap().status(), 401, "{what}: the token is worth nothing any more");
+        }
+    }
 }
 
 #[tokio::test]

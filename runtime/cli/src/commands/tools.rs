@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use outlast_workers::mcp::{Catalogue, Change, Config};
-use serde_json::json;
+use outlast_workers::mcp::{AtService, Catalogue, Change, Config};
+use serde_json::{Value, json};
 
 use super::Context;
 use crate::failure::{Exit, Failure};
@@ -34,9 +34,10 @@ enum What {
     /// yes. The tokens go into a file of the data directory that only you can read; tool workers that share the directory use and
     /// renew them. `oauth` in the server's entry may say clientId, clientSecret, scopes and callbackPort.
     Login(LoginArguments),
-    /// Forget the login at an MCP server
+    /// End the login at an MCP server
     ///
-    /// Removes the tokens here. What the server itself remembers of the login, its own settings end.
+    /// Has the service end it, if that names a way to (RFC 7009), and removes the tokens here in any case. Ends with 1 if the service
+    /// could not be told, and says why: its own settings end the login then.
     Logout(LogoutArguments),
 }
 
@@ -54,9 +55,12 @@ struct LoginArguments {
 /// Arguments of `tools logout`.
 #[derive(Debug, clap::Args)]
 struct LogoutArguments {
-    /// The server
+    /// The server; it need not be in the file any more
     #[arg(value_name = "SERVER")]
     server: String,
+    /// The file that names the servers, an `mcpServers` JSON
+    #[arg(long, value_name = "FILE", default_value = ".mcp.json")]
+    mcp: PathBuf,
 }
 
 /// Arguments of `tools pull`.
@@ -81,7 +85,7 @@ pub(crate) async fn tools(context: Context<'_>, arguments: &Arguments) -> Result
     match &arguments.what {
         What::Pull(arguments) => pull(context, arguments).await,
         What::Login(arguments) => login(context, arguments).await,
-        What::Logout(arguments) => logout(context, arguments),
+        What::Logout(arguments) => logout(context, arguments).await,
     }
 }
 
@@ -104,18 +108,38 @@ async fn login(context: Context<'_>, arguments: &LoginArguments) -> Result<Exit,
     Ok(Exit::Done)
 }
 
-fn logout(context: Context<'_>, arguments: &LogoutArguments) -> Result<Exit, Failure> {
+async fn logout(context: Context<'_>, arguments: &LogoutArguments) -> Result<Exit, Failure> {
     let server = &arguments.server;
-    let forgotten = servers::logins(context.data)?.forget(server);
-    let forgotten = forgotten.map_err(|why| Failure::new(Exit::Failed, why))?;
+    let ended = servers::all(context.data, &arguments.mcp)?.log_out(server).await;
+    let ended = ended.map_err(|why| Failure::new(Exit::Failed, why))?;
+    let why = ended.iter().find_map(|told| match told {
+        AtService::Failed(why) => Some(why.as_str()),
+        AtService::Ended | AtService::NoWay => None,
+    });
     if context.json {
-        out::json(&json!({"server": server, "forgotten": forgotten}))?;
-    } else if forgotten {
-        out::result(&format!("the login at {server} is forgotten"))?;
-    } else {
+        let at_service = match ended.first() {
+            None => Value::Null,
+            Some(_) if why.is_some() => json!("failed"),
+            Some(_) if ended.contains(&AtService::NoWay) => json!("no_way"),
+            Some(_) => json!("ended"),
+        };
+        let forgotten = !ended.is_empty();
+        out::json(&json!({"server": server, "forgotten": forgotten, "at_service": at_service, "why": why}))?;
+    } else if ended.is_empty() {
         out::result(&format!("there was no login at {server}"))?;
+    } else if let Some(why) = why {
+        out::result(&format!("the login at {server} is forgotten here"))?;
+        out::say(&format!(
+            "error: {server} could not be told to end it: {why}; end it in the settings of {server}"
+        ));
+    } else if ended.contains(&AtService::NoWay) {
+        out::result(&format!(
+            "the login at {server} is forgotten here; {server} names no way to end it, but for its own settings"
+        ))?;
+    } else {
+        out::result(&format!("the login at {server} has ended, there and here"))?;
     }
-    Ok(Exit::Done)
+    Ok(if why.is_some() { Exit::Failed } else { Exit::Done })
 }
 
 /// What a pull came to.

@@ -9,6 +9,7 @@ use crate::ids::OpId;
 use crate::input::Refusal;
 use crate::json::{Unknown, value_to_json};
 use crate::state::{AskWork, State, free_role};
+use crate::value::Value;
 
 /// What a person said.
 pub(super) struct Given<'a> {
@@ -30,10 +31,8 @@ impl State {
         if shown.is_some_and(|shown| shown != ask.shown) {
             return Err(Refusal::ShownDiffers { op, shown: ask.shown.clone() });
         }
-        if given.choice != Choice::Reject
-            && let Some(note) = refusal(&self.program.machine, &self.core.config, &ask.show)
-        {
-            return Err(Refusal::Invalid { detail: format!("only a no fits: {note}") });
+        if given.choice != Choice::Reject {
+            self.held_to_rules(&ask.show)?;
         }
         let role = role_of(op, ask, given, role)?;
         let invalid = |detail: &str| Err(Refusal::Invalid { detail: detail.to_owned() });
@@ -51,6 +50,10 @@ impl State {
             Some((ty, value)) => {
                 let value = self.reader(Unknown::Refuse).read(ty, value);
                 let value = value.map_err(|mismatch| Refusal::Invalid { detail: mismatch.to_string() })?;
+                // What a person makes of a call is held to the rules as the call is.
+                if given.choice == Choice::Approve {
+                    self.held_to_rules(&value)?;
+                }
                 Some(value_to_json(&value))
             }
             None => None,
@@ -63,6 +66,14 @@ impl State {
             by: given.by.to_owned(),
             role,
         })
+    }
+
+    /// Refuses a yes to a call that the rules deny.
+    fn held_to_rules(&self, shown: &Value) -> Result<(), Refusal> {
+        match refusal(&self.program.machine, &self.core.config, shown) {
+            Some(note) => Err(Refusal::Invalid { detail: format!("only a no fits: {note}") }),
+            None => Ok(()),
+        }
     }
 
     /// Returns the open question that an answer means.

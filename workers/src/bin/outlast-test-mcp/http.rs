@@ -28,8 +28,15 @@ pub(crate) fn serve(server: &Arc<Server>, address: &Path) {
     }
 }
 
-fn answer(server: &Server, mut connection: TcpStream) -> std::io::Result<()> {
-    let mut reader = BufReader::new(connection.try_clone()?);
+/// A request, as far as it matters.
+struct Request {
+    first: String,
+    session: Option<String>,
+    token: Option<String>,
+    body: Vec<u8>,
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Request> {
     let mut first = String::new();
     reader.read_line(&mut first)?;
     let (mut length, mut session, mut token) = (0, None, None);
@@ -47,7 +54,18 @@ fn answer(server: &Server, mut connection: TcpStream) -> std::io::Result<()> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
+    Ok(Request { first, session, token, body })
+}
+
+fn answer(server: &Server, mut connection: TcpStream) -> std::io::Result<()> {
+    let mut reader = BufReader::new(connection.try_clone()?);
+    let Request { first, session, token, body } = read(&mut reader)?;
     if let Some(rules) = &server.script.oauth {
+        if !oauth::is_answered(&first) {
+            // Until the client is gone.
+            let _none = reader.read(&mut [0])?;
+            return Ok(());
+        }
         let own = format!("http://{}", connection.local_addr()?);
         let asked = oauth::Asked { own: &own, first: &first, body: &body, token: token.as_deref() };
         if let Some(answer) = oauth::answer(rules, &mut server.logins.lock().unwrap(), &asked) {

@@ -1,6 +1,7 @@
 //! An authorization server beside the scripted service: strict where the standards are, with a fault for each file in its directory.
 //!
-//! `deny`: nobody consents. `revoke`: all access tokens end, once. `revoked`: no login is renewed. What is asked of it goes into
+//! `deny`: nobody consents. `revoke`: all access tokens end, once. `revoked`: no login is renewed. `unended`: no login is ended.
+//! `swallow`: a request for tokens is never answered, once. `hold`: as long as it is there, none is. What is asked of it goes into
 //! `oauth.jsonl`, without tokens. Leaves the service to its parent. Invariant: a code and a refresh token are taken once.
 
 use std::collections::{HashMap, HashSet};
@@ -20,6 +21,8 @@ pub(crate) struct Rules {
     silent: bool,
     /// Takes no clients that register themselves.
     closed: bool,
+    /// Ends logins that it is told to end.
+    ends: bool,
 }
 
 /// What it knows.
@@ -55,17 +58,8 @@ pub(crate) fn answer(rules: &Rules, known: &mut Known, asked: &Asked<'_>) -> Opt
             "200 OK",
             &json!({"resource": format!("{own}/mcp"), "authorization_servers": [own], "scopes_supported": ["notes"]}),
         ),
-        "/.well-known/oauth-authorization-server" if !rules.silent => {
-            let mut about = json!({
-                "issuer": own, "authorization_endpoint": format!("{own}/authorize"),
-                "token_endpoint": format!("{own}/token"), "response_types_supported": ["code"],
-                "code_challenge_methods_supported": ["S256"],
-            });
-            if !rules.closed {
-                about["registration_endpoint"] = json!(format!("{own}/register"));
-            }
-            json_of("200 OK", &about)
-        }
+        "/.well-known/oauth-authorization-server" if !rules.silent => json_of("200 OK", &about(rules, own)),
+        "/revoke" if rules.ends => revoke(known, asked),
         "/register" if !rules.closed => {
             let wanted: Value = serde_json::from_slice(asked.body).unwrap();
             let id = known.fresh("client");
@@ -94,6 +88,58 @@ pub(crate) fn answer(rules: &Rules, known: &mut Known, asked: &Asked<'_>) -> Opt
         }
         _ => json_of("404 Not Found", &json!({})),
     })
+}
+
+/// What one needs to log in.
+fn about(rules: &Rules, own: &str) -> Value {
+    let mut about = json!({
+        "issuer": own, "authorization_endpoint": format!("{own}/authorize"),
+        "token_endpoint": format!("{own}/token"), "response_types_supported": ["code"],
+        "code_challenge_methods_supported": ["S256"],
+    });
+    if !rules.closed {
+        about["registration_endpoint"] = json!(format!("{own}/register"));
+    }
+    if rules.ends {
+        about["revocation_endpoint"] = json!(format!("{own}/revoke"));
+    }
+    about
+}
+
+/// Ends a token, and with a refresh token all of its login.
+fn revoke(known: &mut Known, asked: &Asked<'_>) -> String {
+    let form = fields(std::str::from_utf8(asked.body).unwrap());
+    let field = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
+    let client = asked.token.unwrap_or_else(|| field("client_id"));
+    append("oauth.jsonl", &json!({"what": "revoke", "kind": field("token_type_hint"), "client": client}));
+    if std::path::Path::new("unended").exists() {
+        return json_of("503 Service Unavailable", &json!({"error": "temporarily_unavailable"}));
+    }
+    if known.refresh.remove(field("token")) {
+        known.access.clear();
+    }
+    known.access.remove(field("token"));
+    json_of("200 OK", &json!({}))
+}
+
+/// What becomes of a request for tokens before it is answered; whether it is answered at all.
+pub(crate) fn is_answered(first: &str) -> bool {
+    let asks = first.starts_with("POST /token ");
+    while asks && std::path::Path::new("hold").exists() {
+        append_once("held.jsonl");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    if asks && std::fs::remove_file("swallow").is_ok() {
+        append("held.jsonl", &json!({}));
+        return false;
+    }
+    true
+}
+
+fn append_once(file: &str) {
+    if !std::path::Path::new(file).exists() {
+        append(file, &json!({}));
+    }
 }
 
 /// Sends the browser back with a code.
@@ -155,9 +201,10 @@ fn token(
     known.access.insert(access.clone());
     known.refresh.insert(refresh.clone());
     let expires = rules.expires.unwrap_or(3_600);
-    Ok(
-        json!({"access_token": access, "token_type": "Bearer", "expires_in": expires, "refresh_token": refresh}),
-    )
+    Ok(json!({
+        "access_token": access, "token_type": "Bearer", "expires_in": expires, "refresh_token": refresh,
+        "id_token": known.fresh("id-token"),
+    }))
 }
 
 impl Known {

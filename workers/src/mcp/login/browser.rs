@@ -48,7 +48,7 @@ pub(in crate::mcp) async fn begin(config: &ServerConfig, logins: &Logins) -> Res
     };
     let failed = |error: AuthError| said(&login.mask, &error);
     let challenge = challenge(&login.url).await?;
-    let mut manager = manager(&login.url).await.map_err(failed)?;
+    let mut manager = manager(login.requests()?, &login.url).await.map_err(failed)?;
     let found = manager.resolve_metadata_from_challenge(challenge.header.as_deref()).await.map_err(failed)?;
     if !found.source.is_discovered() {
         return Err(challenge.without_authorization_server());

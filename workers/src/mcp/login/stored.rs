@@ -58,8 +58,8 @@ impl Kept {
         self.field("access_token")?.as_str().map(str::to_owned)
     }
 
-    pub(super) fn can_be_renewed(&self) -> bool {
-        self.field("refresh_token").is_some_and(|token| token.is_string())
+    pub(super) fn refresh_token(&self) -> Option<String> {
+        self.field("refresh_token")?.as_str().map(str::to_owned)
     }
 
     /// Whether the token is too near its end to be used for a request.
@@ -91,6 +91,22 @@ impl Stored {
         let hash = blake3::hash(url.as_bytes()).to_hex();
         let path = directory.join(format!("{server}-{}.{ENDING}", &hash[..HASH_CHARS]));
         Stored { path, server: server.to_owned(), url: url.to_owned(), secret: None, mask: mask.clone() }
+    }
+
+    /// The login that a file of this server holds; none if it holds none.
+    pub(super) fn of_file(path: &Path, server: &str, mask: &Mask) -> Option<Stored> {
+        let kept: Kept = serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()?;
+        let stored = Stored::new(path.parent()?, server, &kept.url, mask);
+        (stored.path == path).then_some(stored)
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// As what its tokens are shown where they stood.
+    pub(super) fn shown_as(&self) -> String {
+        hidden_as(&self.server)
     }
 
     pub(super) fn with_secret(self, secret: Option<String>) -> Stored {
@@ -186,28 +202,29 @@ impl CredentialStore for Stored {
     }
 }
 
-/// Removes the files of all logins at servers of this name.
-pub(super) fn forget(directory: Option<&Path>, server: &str) -> Result<bool, String> {
-    let Some(directory) = directory else { return Ok(false) };
+/// The files of all logins at servers of this name.
+pub(super) fn files_of(directory: Option<&Path>, server: &str) -> Result<Vec<PathBuf>, String> {
+    let Some(directory) = directory else { return Ok(Vec::new()) };
+    let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(format!("{}: {error}", directory.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
     };
-    let mut forgotten = false;
+    let mut files = Vec::new();
     for entry in entries {
-        let path = entry.map_err(|error| format!("{}: {error}", directory.display()))?.path();
+        let path = entry.map_err(failed)?.path();
         let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
         let is_login = path.extension().is_some_and(|ending| ending == ENDING);
         if is_login && name.rsplit_once('-').is_some_and(|(of, _)| of == server) {
-            forgotten |= remove(&path)?;
+            files.push(path);
         }
     }
-    Ok(forgotten)
+    Ok(files)
 }
 
 /// Removes a file. Tells whether it was there.
-fn remove(path: &Path) -> Result<bool, String> {
+pub(super) fn remove(path: &Path) -> Result<bool, String> {
     match std::fs::remove_file(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),

@@ -37,8 +37,8 @@ impl Speech {
         let op = data["op"].as_str().unwrap_or_default().to_owned();
         let attempt = Attempt { op, number: data["attempt"].as_u64().unwrap_or_default() };
         let Some(text) = data["text"].as_str() else {
-            // Another attempt begins.
-            if self.is_of(&attempt.op) {
+            // Another attempt begins; what else has no text is how far this one is.
+            if data["restart"] == true && self.is_of(&attempt.op) {
                 self.interrupt(face);
             }
             return;
