@@ -116,8 +116,8 @@ fn a_certificate_is_read_again_when_told_so() {
     // The key of another certificate: the one in use stays.
     shell(&world, "cp a.pem old.pem; cp b.pem a.pem");
     hang_up();
-    shell(&world, "cp b.key a.key");
     assert!(status("a"));
+    shell(&world, "cp b.key a.key");
     hang_up();
     until("the new certificate", || status("b"));
     assert!(!status("a"));

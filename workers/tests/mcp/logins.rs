@@ -145,7 +145,8 @@ async fn many_calls_of_two_workers_renew_a_revoked_token_once() {
     let mut all = tokio::task::JoinSet::new();
     calls.for_each(|call| drop(all.spawn(call)));
     for done in all.join_all().await {
-        assert_eq!(done.unwrap().value["ok"], true);
+        let value = done.unwrap().value;
+        assert_eq!(value["ok"], true, "{value}");
     }
     assert_eq!(asked(&bench, "refresh_token"), 1);
 }

@@ -12,8 +12,10 @@ use serde_json::Value;
 
 use crate::{Out, Server, append, oauth};
 
-/// Counts sessions; the newest is the one that is known.
-static SESSION: AtomicU64 = AtomicU64::new(0);
+/// Counts sessions.
+static SESSIONS: AtomicU64 = AtomicU64::new(0);
+/// The last session that was forgotten; those that came before it were, too.
+static FORGOTTEN: AtomicU64 = AtomicU64::new(0);
 
 /// Serves until it is killed.
 pub(crate) fn serve(server: &Arc<Server>, address: &Path) {
@@ -81,16 +83,16 @@ fn answer(server: &Server, mut connection: TcpStream) -> std::io::Result<()> {
         &serde_json::json!({"method": message["method"], "session": session, "token": token}),
     );
     let starts = message["method"] == "initialize";
-    if starts || std::fs::remove_file("forget").is_ok() {
-        SESSION.fetch_add(1, Ordering::SeqCst);
+    if std::fs::remove_file("forget").is_ok() {
+        FORGOTTEN.store(SESSIONS.load(Ordering::SeqCst), Ordering::SeqCst);
     }
-    let known = SESSION.load(Ordering::SeqCst).to_string();
-    if !starts
-        && (session.as_deref() != Some(&known)
-            || (server.script.forgetful && message["method"] == "tools/call"))
-    {
-        return plain(connection, "404 Not Found");
-    }
+    let known = match starts {
+        true => Some(SESSIONS.fetch_add(1, Ordering::SeqCst) + 1),
+        false => session.and_then(|session| session.parse().ok()),
+    };
+    let forgets = server.script.forgetful && message["method"] == "tools/call";
+    let known = known.filter(|session| *session > FORGOTTEN.load(Ordering::SeqCst) && !forgets);
+    let Some(known) = known else { return plain(connection, "404 Not Found") };
     if message["id"].is_null() || message["method"].is_null() {
         server.take(&message, &(Arc::new(Mutex::new(|_: &Value| {})) as Out));
         return plain(connection, "202 Accepted");
