@@ -179,7 +179,7 @@ impl<'a> Api<'a> {
             profile: wanted.profile,
             started_before: None,
             after: self.open_cursor(wanted.cursor)?,
-            limit: wanted.limit.unwrap_or_default().min(RUNS_PAGE_MAX),
+            limit: page_limit(wanted.limit, RUNS_PAGE_MAX)?.unwrap_or_default(),
         };
         let list = self.engine().list(self.narrow(filter)).await?;
         Ok(self.seen(list, |run| self.caller.sees(&run.flow)))
@@ -266,14 +266,25 @@ impl<'a> Api<'a> {
 
     /// Lists events.
     pub(crate) async fn events(self, run: &str, page: EventsPage) -> Result<List<Json>, ApiError> {
-        let limit = page.limit.unwrap_or(EVENTS_PAGE).clamp(1, EVENTS_PAGE_MAX);
+        let limit = page_limit(page.limit, EVENTS_PAGE_MAX)?.unwrap_or(EVENTS_PAGE);
         self.engine().events(run, page.after, limit).await
     }
 
     /// Lists what events say about who did what.
     pub(crate) async fn audit(self, run: &str, page: EventsPage) -> Result<List<AuditRecord>, ApiError> {
-        let limit = page.limit.unwrap_or(EVENTS_PAGE).clamp(1, EVENTS_PAGE_MAX);
+        let limit = page_limit(page.limit, EVENTS_PAGE_MAX)?.unwrap_or(EVENTS_PAGE);
         self.engine().audit(run, page.after, limit).await
+    }
+}
+
+/// Reads a `limit`, cut to the most that a page has.
+fn page_limit(limit: Option<usize>, most: usize) -> Result<Option<usize>, ApiError> {
+    match limit {
+        Some(0) => {
+            let message = format!("limit: a number from 1 on is expected ({most} at most count), not 0");
+            Err(ApiError::new(Code::Invalid, message).at("limit").hint("without `limit` a page has a usual size"))
+        }
+        limit => Ok(limit.map(|limit| limit.min(most))),
     }
 }
 

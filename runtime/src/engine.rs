@@ -95,6 +95,7 @@ pub struct Engine {
 struct Inner {
     committer: Committer,
     schedules: mpsc::Sender<schedules::Ask>,
+    starts_schedules: bool,
     tasks: Mutex<JoinSet<()>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -172,9 +173,10 @@ impl Engine {
         tasks.spawn(Arc::clone(&core).purge());
         tasks.spawn(Arc::clone(&core).retain());
         let (schedules, asks) = mpsc::channel(limits::SCHEDULE_ASKS);
-        tasks.spawn(Schedules::open(Arc::clone(&core))?.run(asks));
+        let starts = options.schedules;
+        tasks.spawn(Schedules::open(Arc::clone(&core), starts)?.run(asks));
         let inner =
-            Inner { committer, schedules, tasks: Mutex::new(tasks), thread: Mutex::new(Some(thread)) };
+            Inner { committer, schedules, starts_schedules: starts, tasks: Mutex::new(tasks), thread: Mutex::new(Some(thread)) };
         Ok(Engine { core, inner: Arc::new(inner) })
     }
 
@@ -252,6 +254,7 @@ impl Engine {
         status["hydrated"] = json!({
             "runs": hydrated(&ctx.hydrated.runs), "bytes": hydrated(&ctx.hydrated.bytes), "read": hydrated(&ctx.hydrated.read),
         });
+        status["schedules"] = json!(self.inner.starts_schedules);
         status["epoch"] = json!(ctx.epoch);
         status["shards"] = json!(self.core.shards.all().len());
         status
