@@ -13,7 +13,7 @@ use outlast_kernel::Json;
 use outlast_protocol::access::Scope;
 use outlast_protocol::audit::AuditRecord;
 use outlast_protocol::requests::{
-    Accepted, Answer, Deploy, FlowView, Fork, List, Migrate, Permissions, Retention, Send, Start,
+    Accepted, Answer, Cancel, Deploy, FlowView, Fork, List, Migrate, Permissions, Retention, Send, Start,
 };
 use outlast_protocol::run::RunView;
 use outlast_protocol::schedule::{KeptSchedule, Schedule};
@@ -26,7 +26,7 @@ use crate::access::{Caller, Need};
 use crate::duration;
 use crate::engine::{DeployError, Engine};
 use crate::http::Served;
-use crate::limits::{EVENTS_PAGE, EVENTS_PAGE_MAX, RUNS_PAGE_MAX, WAIT_MS_MAX};
+use crate::limits::{EVENTS_PAGE, EVENTS_PAGE_MAX, RUNS_PAGE_MAX, WAIT_MS_MAX, WHY_CHARS_MAX};
 
 /// The calls of one caller.
 #[derive(Clone, Copy)]
@@ -137,6 +137,19 @@ impl<'a> Api<'a> {
         }
         let answer = Answer { role: self.caller.in_role(answer.role)?, ..answer };
         self.engine().answer(run, answer, &self.by()).await
+    }
+
+    /// Asks a run to end.
+    pub(crate) async fn cancel(self, run: &str, cancel: Cancel) -> Result<Accepted, ApiError> {
+        let by = match cancel.why {
+            None => self.by(),
+            Some(why) if is_word(&why) => format!("{}: {why}", self.by()),
+            Some(_) => {
+                let message = format!("why: 1 to {WHY_CHARS_MAX} small letters, digits or `_` are expected");
+                return Err(ApiError::new(Code::Invalid, message).at("why"));
+            }
+        };
+        self.engine().cancel(run, &by).await
     }
 
     /// Returns the environment of runs of a flow that name none: that of the flow if the server's own model is scripted, since a
@@ -277,12 +290,20 @@ impl<'a> Api<'a> {
     }
 }
 
+/// Tells whether a text is one word, so that it can stand after a name.
+fn is_word(why: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    (1..=WHY_CHARS_MAX).contains(&why.len()) && why.chars().all(fits)
+}
+
 /// Reads a `limit`, cut to the most that a page has.
 fn page_limit(limit: Option<usize>, most: usize) -> Result<Option<usize>, ApiError> {
     match limit {
         Some(0) => {
             let message = format!("limit: a number from 1 on is expected ({most} at most count), not 0");
-            Err(ApiError::new(Code::Invalid, message).at("limit").hint("without `limit` a page has a usual size"))
+            Err(ApiError::new(Code::Invalid, message)
+                .at("limit")
+                .hint("without `limit` a page has a usual size"))
         }
         limit => Ok(limit.map(|limit| limit.min(most))),
     }

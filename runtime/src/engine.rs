@@ -175,8 +175,13 @@ impl Engine {
         let (schedules, asks) = mpsc::channel(limits::SCHEDULE_ASKS);
         let starts = options.schedules;
         tasks.spawn(Schedules::open(Arc::clone(&core), starts)?.run(asks));
-        let inner =
-            Inner { committer, schedules, starts_schedules: starts, tasks: Mutex::new(tasks), thread: Mutex::new(Some(thread)) };
+        let inner = Inner {
+            committer,
+            schedules,
+            starts_schedules: starts,
+            tasks: Mutex::new(tasks),
+            thread: Mutex::new(Some(thread)),
+        };
         Ok(Engine { core, inner: Arc::new(inner) })
     }
 

@@ -75,7 +75,7 @@ fn broken_words_to_a_run_change_nothing() {
         ("answers", json!({"choice": "approve", "value": "other"})),
         ("settle", json!({"op": "1.0", "verdict": "happened"})),
         ("release", json!({"op": "nonsense"})),
-        ("cancel", json!({"why": "because"})),
+        ("cancel", json!({"reason": "because"})),
         ("fly", json!({})),
     ] {
         let answer = world.post(&format!("/v1/runs/r/{path}"), &body);
@@ -100,7 +100,9 @@ fn a_limit_of_nothing_is_refused_with_what_is_expected() {
         assert!(error["message"].as_str().unwrap().contains("from 1 on is expected"), "{path}: {error}");
         assert_eq!(world.get(&format!("{path}limit=1"))["items"].as_array().unwrap().len(), 1, "{path}");
     }
-    for (method, params) in [("runs.list", json!({"limit": 0})), ("runs.events", json!({"run": "r", "limit": 0}))] {
+    for (method, params) in
+        [("runs.list", json!({"limit": 0})), ("runs.events", json!({"run": "r", "limit": 0}))]
+    {
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let error = world.post("/v1/rpc", &call).body["error"].clone();
         assert!(error.to_string().contains("from 1 on is expected"), "{method}: {error}");

@@ -356,6 +356,7 @@ fn report(kind: OutcomeKind) -> Report {
             StoppedWhy::Timeout => Stopped::Timeout,
             StoppedWhy::Cancelled => Stopped::Cancelled,
             StoppedWhy::Leaving => Stopped::Leaving,
+            StoppedWhy::BrokenOff => Stopped::BrokenOff,
         }),
     }
 }
