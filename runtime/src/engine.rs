@@ -113,6 +113,14 @@ impl std::fmt::Debug for Engine {
     }
 }
 
+/// Begins what an engine does beside its shards.
+fn begin_loops(core: &Arc<Core>, tasks: &mut JoinSet<()>) {
+    tasks.spawn(Arc::clone(core).watch_deadlines());
+    tasks.spawn(Arc::clone(core).recover());
+    tasks.spawn(Arc::clone(core).purge());
+    tasks.spawn(Arc::clone(core).retain());
+}
+
 impl Engine {
     /// Opens a store: raises its epoch and begins to put its runs back to work, beside which new work is served at once.
     ///
@@ -168,20 +176,12 @@ impl Engine {
             tasks.spawn(Shard::new(Arc::clone(&ctx), (number, shards), budget, desk, messages).run());
         }
         tasks.spawn(Arc::clone(&core).carry(letters));
-        tasks.spawn(Arc::clone(&core).watch_deadlines());
-        tasks.spawn(Arc::clone(&core).recover());
-        tasks.spawn(Arc::clone(&core).purge());
-        tasks.spawn(Arc::clone(&core).retain());
+        begin_loops(&core, &mut tasks);
         let (schedules, asks) = mpsc::channel(limits::SCHEDULE_ASKS);
-        let starts = options.schedules;
-        tasks.spawn(Schedules::open(Arc::clone(&core), starts)?.run(asks));
-        let inner = Inner {
-            committer,
-            schedules,
-            starts_schedules: starts,
-            tasks: Mutex::new(tasks),
-            thread: Mutex::new(Some(thread)),
-        };
+        let starts_schedules = options.schedules;
+        tasks.spawn(Schedules::open(Arc::clone(&core), starts_schedules)?.run(asks));
+        let (tasks, thread) = (Mutex::new(tasks), Mutex::new(Some(thread)));
+        let inner = Inner { committer, schedules, starts_schedules, tasks, thread };
         Ok(Engine { core, inner: Arc::new(inner) })
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use outlast_tests::http::Frame;
+use outlast_tests::http::{Frame, Frames};
 use outlast_tests::model_server::speak::{TOKENS, heard, pieces};
 use outlast_tests::model_server::{Ending, KEY, ModelServer, Part, Protocol, Reply, Stop};
 use outlast_tests::process::{Process, until};
@@ -422,17 +422,7 @@ fn clients_are_told_of_a_kill_in_the_middle_of_a_stream() {
         } else {
             world.kill(Role::Model);
         }
-        let (mut restarted, mut emitted) = (false, String::new());
-        while !emitted.contains("second try") {
-            let frame = frames.next().unwrap();
-            match frame.event.as_str() {
-                "partial" => {
-                    restarted |= partial(&frame)["restart"] == true || partial(&frame)["offset"] == 0
-                }
-                "emit" => emitted.push_str(&frame.data),
-                _ => {}
-            }
-        }
+        let (restarted, emitted) = followed(&mut frames);
         assert!(restarted && !emitted.contains("I will"), "{victim:?}: {emitted}");
         idle(&world);
         assert_eq!(requests(&model), 2, "{victim:?}");
@@ -447,8 +437,22 @@ fn clients_are_told_of_a_kill_in_the_middle_of_a_stream() {
     }
 }
 
+/// Follows a run to its answer: whether it was said that output begins anew, and what was emitted.
+fn followed(frames: &mut Frames) -> (bool, String) {
+    let (mut restarted, mut emitted) = (false, String::new());
+    while !emitted.contains("second try") {
+        let frame = frames.next().expect("the stream goes on");
+        match frame.event.as_str() {
+            "partial" => restarted |= partial(&frame)["restart"] == true || partial(&frame)["offset"] == 0,
+            "emit" => emitted.push_str(&frame.data),
+            _ => {}
+        }
+    }
+    (restarted, emitted)
+}
+
 fn partial(frame: &Frame) -> Value {
-    serde_json::from_str(&frame.data).unwrap()
+    serde_json::from_str(&frame.data).expect("a frame has JSON")
 }
 
 /// Cases MOD-01, MOD-05, MOD-10: thoughts, calls and results of a turn that was interrupted come back whole, in each protocol.

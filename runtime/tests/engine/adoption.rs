@@ -73,7 +73,7 @@ async fn what_a_worker_was_given_after_it_came_back_stays_its_own_while_the_disk
     }
     world.store.empty_disk();
     let (worker, registered) = world.worker_again("w", "w-boot", vec![task.token.clone()]).await;
-    assert_eq!(registered.keep, [task.token.clone()]);
+    assert_eq!(registered.keep, std::slice::from_ref(&task.token));
     for _ in 0..3 {
         world.advance(1_000).await;
     }
