@@ -13,7 +13,7 @@ use outlast_kernel::Json;
 use outlast_protocol::access::Scope;
 use outlast_protocol::audit::AuditRecord;
 use outlast_protocol::requests::{
-    Accepted, Answer, Deploy, FlowView, Fork, List, Migrate, Permissions, Retention, Send, Start,
+    Accepted, Answer, Cancel, Deploy, FlowView, Fork, List, Migrate, Permissions, Retention, Send, Start,
 };
 use outlast_protocol::run::RunView;
 use outlast_protocol::schedule::{KeptSchedule, Schedule};
@@ -26,7 +26,7 @@ use crate::access::{Caller, Need};
 use crate::duration;
 use crate::engine::{DeployError, Engine};
 use crate::http::Served;
-use crate::limits::{EVENTS_PAGE, EVENTS_PAGE_MAX, RUNS_PAGE_MAX, WAIT_MS_MAX};
+use crate::limits::{EVENTS_PAGE, EVENTS_PAGE_MAX, RUNS_PAGE_MAX, WAIT_MS_MAX, WHY_CHARS_MAX};
 
 /// The calls of one caller.
 #[derive(Clone, Copy)]
@@ -139,6 +139,19 @@ impl<'a> Api<'a> {
         self.engine().answer(run, answer, &self.by()).await
     }
 
+    /// Asks a run to end.
+    pub(crate) async fn cancel(self, run: &str, cancel: Cancel) -> Result<Accepted, ApiError> {
+        let by = match cancel.why {
+            None => self.by(),
+            Some(why) if is_word(&why) => format!("{}: {why}", self.by()),
+            Some(_) => {
+                let message = format!("why: 1 to {WHY_CHARS_MAX} small letters, digits or `_` are expected");
+                return Err(ApiError::new(Code::Invalid, message).at("why"));
+            }
+        };
+        self.engine().cancel(run, &by).await
+    }
+
     /// Returns the environment of runs of a flow that name none: that of the flow if the server's own model is scripted, since a
     /// flow's script fits it better; else the server's own.
     fn profile_of(self, flow: &str) -> Option<String> {
@@ -179,7 +192,7 @@ impl<'a> Api<'a> {
             profile: wanted.profile,
             started_before: None,
             after: self.open_cursor(wanted.cursor)?,
-            limit: wanted.limit.unwrap_or_default().min(RUNS_PAGE_MAX),
+            limit: page_limit(wanted.limit, RUNS_PAGE_MAX)?.unwrap_or_default(),
         };
         let list = self.engine().list(self.narrow(filter)).await?;
         Ok(self.seen(list, |run| self.caller.sees(&run.flow)))
@@ -266,14 +279,33 @@ impl<'a> Api<'a> {
 
     /// Lists events.
     pub(crate) async fn events(self, run: &str, page: EventsPage) -> Result<List<Json>, ApiError> {
-        let limit = page.limit.unwrap_or(EVENTS_PAGE).clamp(1, EVENTS_PAGE_MAX);
+        let limit = page_limit(page.limit, EVENTS_PAGE_MAX)?.unwrap_or(EVENTS_PAGE);
         self.engine().events(run, page.after, limit).await
     }
 
     /// Lists what events say about who did what.
     pub(crate) async fn audit(self, run: &str, page: EventsPage) -> Result<List<AuditRecord>, ApiError> {
-        let limit = page.limit.unwrap_or(EVENTS_PAGE).clamp(1, EVENTS_PAGE_MAX);
+        let limit = page_limit(page.limit, EVENTS_PAGE_MAX)?.unwrap_or(EVENTS_PAGE);
         self.engine().audit(run, page.after, limit).await
+    }
+}
+
+/// Tells whether a text is one word, so that it can stand after a name.
+fn is_word(why: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    (1..=WHY_CHARS_MAX).contains(&why.len()) && why.chars().all(fits)
+}
+
+/// Reads a `limit`, cut to the most that a page has.
+fn page_limit(limit: Option<usize>, most: usize) -> Result<Option<usize>, ApiError> {
+    match limit {
+        Some(0) => {
+            let message = format!("limit: a number from 1 on is expected ({most} at most count), not 0");
+            Err(ApiError::new(Code::Invalid, message)
+                .at("limit")
+                .hint("without `limit` a page has a usual size"))
+        }
+        limit => Ok(limit.map(|limit| limit.min(most))),
     }
 }
 

@@ -18,7 +18,7 @@ use outlast_kernel::ids::RunId;
 use outlast_protocol::audit::AuditRecord;
 use outlast_protocol::error::ErrorBody;
 use outlast_protocol::requests::{
-    Accepted, Answer, Deploy, FlowView, List, Release, Send, Settle, Start, Withdraw,
+    Accepted, Answer, Cancel, Deploy, FlowView, List, Release, Send, Settle, Start, Withdraw,
 };
 use outlast_protocol::run::{OutcomeView, RunView, WaitingFor};
 use outlast_protocol::{ApiError, Code};
@@ -255,6 +255,14 @@ impl Client {
     /// [`Code::NotFound`], [`Code::AlreadyEnding`], [`Code::RunEnded`].
     pub async fn cancel(&self, run: &str) -> Called<Accepted> {
         self.post(path(run, "/cancel")?, &json!({})).await
+    }
+
+    /// Asks a run to end with its clean-up, and says why in a word that its history keeps.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`], [`Code::AlreadyEnding`], [`Code::RunEnded`], [`Code::Invalid`] (the word).
+    pub async fn cancel_because(&self, run: &str, why: &str) -> Called<Accepted> {
+        self.post(path(run, "/cancel")?, &Cancel { why: Some(why.to_owned()) }).await
     }
 
     /// Stops a run at once.

@@ -95,6 +95,7 @@ pub struct Engine {
 struct Inner {
     committer: Committer,
     schedules: mpsc::Sender<schedules::Ask>,
+    starts_schedules: bool,
     tasks: Mutex<JoinSet<()>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -110,6 +111,14 @@ impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine").field("epoch", &self.core.ctx.epoch).finish_non_exhaustive()
     }
+}
+
+/// Begins what an engine does beside its shards.
+fn begin_loops(core: &Arc<Core>, tasks: &mut JoinSet<()>) {
+    tasks.spawn(Arc::clone(core).watch_deadlines());
+    tasks.spawn(Arc::clone(core).recover());
+    tasks.spawn(Arc::clone(core).purge());
+    tasks.spawn(Arc::clone(core).retain());
 }
 
 impl Engine {
@@ -167,14 +176,12 @@ impl Engine {
             tasks.spawn(Shard::new(Arc::clone(&ctx), (number, shards), budget, desk, messages).run());
         }
         tasks.spawn(Arc::clone(&core).carry(letters));
-        tasks.spawn(Arc::clone(&core).watch_deadlines());
-        tasks.spawn(Arc::clone(&core).recover());
-        tasks.spawn(Arc::clone(&core).purge());
-        tasks.spawn(Arc::clone(&core).retain());
+        begin_loops(&core, &mut tasks);
         let (schedules, asks) = mpsc::channel(limits::SCHEDULE_ASKS);
-        tasks.spawn(Schedules::open(Arc::clone(&core))?.run(asks));
-        let inner =
-            Inner { committer, schedules, tasks: Mutex::new(tasks), thread: Mutex::new(Some(thread)) };
+        let starts_schedules = options.schedules;
+        tasks.spawn(Schedules::open(Arc::clone(&core), starts_schedules)?.run(asks));
+        let (tasks, thread) = (Mutex::new(tasks), Mutex::new(Some(thread)));
+        let inner = Inner { committer, schedules, starts_schedules, tasks, thread };
         Ok(Engine { core, inner: Arc::new(inner) })
     }
 
@@ -252,6 +259,7 @@ impl Engine {
         status["hydrated"] = json!({
             "runs": hydrated(&ctx.hydrated.runs), "bytes": hydrated(&ctx.hydrated.bytes), "read": hydrated(&ctx.hydrated.read),
         });
+        status["schedules"] = json!(self.inner.starts_schedules);
         status["epoch"] = json!(ctx.epoch);
         status["shards"] = json!(self.core.shards.all().len());
         status

@@ -49,12 +49,14 @@ pub struct Options {
     pub accept_clock: bool,
     /// How fast queues give out their tasks, if this process hosts, by their names.
     pub rates: BTreeMap<String, Rate>,
+    /// Whether runs of schedules are started when they are due, if this process hosts: for those that are there to serve.
+    pub schedules: bool,
     /// Where spans of runs are sent, if this process hosts; none: nowhere.
     pub collector: Option<Collector>,
 }
 
 impl Options {
-    /// The directory as it is (made if it is not there), without workers of its own.
+    /// The directory as it is (made if it is not there), without workers of its own, leaving schedules alone.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Options {
         let directory = directory.into();
@@ -67,6 +69,7 @@ impl Options {
             memory_budget,
             accept_clock: false,
             rates: BTreeMap::new(),
+            schedules: false,
             collector: None,
         }
     }

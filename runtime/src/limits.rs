@@ -368,6 +368,9 @@ pub const PURGE_EVERY_MS: u64 = 600_000;
 /// Milliseconds after which it is tried again to take away what deleted runs left.
 pub const PURGE_RETRY_MS: u64 = 10_000;
 
+/// Characters of the word that says why a run was cancelled.
+pub const WHY_CHARS_MAX: usize = 40;
+
 /// Runs that are looked at to find one of which a caller may know, and so of the blobs that it holds.
 pub const BLOB_USERS_MAX: usize = 1_000;
 

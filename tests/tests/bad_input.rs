@@ -67,6 +67,33 @@ fn files_that_are_none_are_named() {
     refused(&world.run(&["run", "latin.flow"]), 2, &["latin.flow is not UTF-8"]);
 }
 
+/// What can only be mended on the command line ends with 2, as `README.md` says of exit codes.
+#[test]
+fn a_path_that_is_something_else_is_a_wrong_command_line() {
+    let world = World::with_flows();
+    world.write("file", "");
+    world.write("in.jsonl", "{\"name\": \"a\"}\n");
+    for data in ["file", "file/below"] {
+        for command in [&["runs"][..], &["run", "flows/graded.flow"], &["serve"], &["doctor"]] {
+            let ended = world.run(&[command, &["--data", data]].concat());
+            refused(&ended, 2, &["--data", "file is no directory", "--data DIR"]);
+        }
+    }
+    let started = world.run(&["run", "flows/graded.flow", "--id", "r", "--input", "{\"name\": \"a\"}"]);
+    assert_eq!(started.code, Some(0), "{started:?}");
+    std::fs::create_dir(world.work().join("folder")).unwrap();
+    for (command, words) in [
+        (&["batch", "flows/graded.flow", "--inputs", "in.jsonl", "--out", "folder"][..], "folder"),
+        (&["export", "r", "--out", "folder"], "folder cannot be written"),
+        (&["export", "r", "--out", "file/below"], "file/below cannot be written"),
+        (&["export", "r", "--out", "nowhere/x"], "nowhere/x cannot be written"),
+        (&["backup", "file"], "a file is in the way"),
+        (&["test", "flows/graded.flow", "--junit", "folder"], "folder cannot be written"),
+    ] {
+        refused(&world.run(command), 2, &[words]);
+    }
+}
+
 #[test]
 fn a_run_that_does_not_exist_is_named_by_every_command() {
     let world = World::new();
@@ -410,7 +437,8 @@ fn requests_to_a_run_that_do_not_fit_it_change_nothing() {
     fault(&post("answers", json!({"choice": "approve", "shown": "x"})), 409, "conflict", &["look again"]);
     fault(&post("answers", json!({"choice": "approve", "comment": "x"})), 422, "invalid", &["comment"]);
     fault(&post("messages", json!({"type": "Say", "value": {}})), 422, "invalid", &["Say"]);
-    fault(&post("cancel", json!({"why": "x"})), 422, "invalid", &["why"]);
+    fault(&post("cancel", json!({"reason": "x"})), 422, "invalid", &["reason"]);
+    fault(&post("cancel", json!({"why": "So what?"})), 422, "invalid", &["why", "small letters"]);
     let resumed = |last: &str| api.send("GET", "/v1/runs/dep/stream", &[("last-event-id", last)], "");
     fault(&resumed("other/1.0"), 400, "invalid_cursor", &["other/1.0"]);
     fault(&resumed("rubbish"), 400, "invalid_cursor", &["rubbish"]);

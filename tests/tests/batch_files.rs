@@ -180,6 +180,12 @@ fn an_item_that_takes_too_long_is_cancelled_and_the_others_go_on() {
     assert_eq!(end.code, Some(5), "{end:?}");
     assert_eq!((&found[0]["status"], &found[0]["why"]), (&json!("cancelled"), &json!("item_timeout")));
     assert_eq!(found[1]["status"], "done");
+    // Whoever looks later, into another file of results or none, is told the same.
+    let again = batch(&world, &["--item-timeout", "300ms", "--ordered", "--out", "fresh.jsonl"]);
+    assert_eq!((again.code, rows(&world.file("fresh.jsonl"))), (Some(5), found.clone()), "{again:?}");
+    assert_eq!(rows(&batch(&world, &["--ordered"]).stdout), found);
+    let by = world.run(&["audit", found[0]["id"].as_str().unwrap(), "--by", "local"]);
+    assert!(by.stdout.contains("cancelled by=local detail=item_timeout"), "{by:?}");
     // Somebody else's cancel is another matter.
     inputs(&world, &[json!({"name": "c", "grade": "slow"})]);
     let late = batch(&world, &["--timeout", "300ms", "--id-field", "name"]);

@@ -199,6 +199,47 @@ fn a_stop_by_signal_is_no_failure_of_the_run() {
     assert_eq!(kinds(&world.history("r")), ["started", "begun", "done"]);
 }
 
+/// Case REC-07: the stop comes while notifications are on their way: what was told is told once, and the rest after the stop.
+#[test]
+fn a_stop_amid_notifications_neither_loses_nor_repeats_one() {
+    // Before the call, and after it, when its effect is there and its report is being written.
+    for gate in [Gate::Before, Gate::After] {
+        let world = World::with_flows();
+        let flow = "edition 1\n\
+            activity ledger(name: text) -> text within 30m queue \"test\" effect once\n\
+            flow Notify(name: text) -> text emits text {\n\
+              on unknown, problem -> end \"in doubt\"\n\
+              start First\n\
+              state First { do ledger(\"{name}-1\")  on ok  emit \"first\" -> Second }\n\
+              state Second { do ledger(\"{name}-2\")  on ok  emit \"second\" -> end \"told\" }\n\
+            }\n";
+        world.write("notify.flow", flow);
+        world.close("a-2", gate);
+        let (mut server, api) = world.serve(&["--no-workers", "notify.flow"]);
+        let _worker = world.worker("w", 1);
+        world.begin("Notify", "r", &json!({"name": "a"}));
+        let mut frames = api.stream("r", None);
+        let first = frames.by_ref().find(|frame| frame.event == "emit").unwrap();
+        world.reached("a-2", gate);
+        server.signal("TERM");
+        assert_eq!(server.finish().code, Some(0));
+        assert!(frames.all(|frame| frame.event != "emit"), "the stream ends without another one");
+        let before = world.json(&["events", "r", "--json"]);
+        let told = kinds(before["items"].as_array().unwrap());
+        assert!(!told.iter().any(|kind| ["failed", "lost", "cancelled"].contains(kind)), "{told:?}");
+        let (_server, api) = world.serve(&["--no-workers"]);
+        let frames = api.stream("r", first.id.as_deref());
+        world.open("a-2", gate);
+        let emitted: Vec<String> =
+            frames.filter(|frame| frame.event == "emit").map(|frame| frame.data).collect();
+        assert!(emitted.len() == 1 && emitted[0].contains("second"), "{emitted:?}");
+        assert_eq!(world.outcome("r")["value"], "told");
+        assert_eq!((world.lines("a-1").len(), world.lines("a-2").len()), (1, 1));
+        assert_eq!(kinds(&world.history("r")), ["started", "begun", "done", "emit", "begun", "done", "emit"]);
+        assert_eq!(world.run(&["doctor", "r"]).code, Some(0), "its history gives the same states");
+    }
+}
+
 /// Case REC-07: the same for a command that hosts the engine itself, with the workers that it started.
 #[test]
 fn a_stopped_command_leaves_a_run_that_the_same_command_finishes() {

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use outlast_tests::http::{Frame, Frames};
 use outlast_tests::model_server::speak::{TOKENS, heard, pieces};
 use outlast_tests::model_server::{Ending, KEY, ModelServer, Part, Protocol, Reply, Stop};
 use outlast_tests::process::{Process, until};
@@ -104,6 +105,43 @@ fn hopeless_requests_are_made_once_and_shown() {
         let told = told(&world);
         assert!(told.contains("Failed: ") && told.contains(shown), "{what}: {told}");
         assert!(!told.contains(KEY), "{what}");
+    }
+}
+
+/// Case RTY-02: while one provider wants to be left alone, for a minute or for half a day, runs of another one go on.
+#[test]
+fn another_provider_is_asked_while_one_is_limited() {
+    for (hint, shown) in [("60", "RateLimited"), ("43200", "it asks to wait 43200s")] {
+        let limited = ModelServer::start(move |_| {
+            Reply::Plain(429, vec![("retry-after", hint.to_owned())], String::new())
+        });
+        let free = ModelServer::start(|_| Reply::Text("here I am".to_owned()));
+        let world = world_of(&limited, Protocol::Anthropic);
+        let _server = agent(&world);
+        until("the limit", || told(&world).contains(shown));
+        let before = world.get("/v1/runs/r");
+        for round in 0..3 {
+            let (id, task) = (format!("free-{round}"), "go");
+            let mut command = world.command(&[
+                "run",
+                "examples/agent.flow",
+                "--id",
+                &id,
+                "--task",
+                task,
+                "--output",
+                "json",
+            ]);
+            command.env("OUTLAST_MODEL_URL", free.url());
+            let ended = Process::start(&mut command).finish();
+            assert!(ended.code == Some(0) && ended.stdout.contains("here I am"), "{hint}: {ended:?}");
+        }
+        assert_eq!((requests(&limited), requests(&free)), (1, 3), "{hint}");
+        let after = world.get("/v1/runs/r");
+        assert_eq!((&after["status"], &after["events"]), (&before["status"], &before["events"]), "{hint}");
+        if hint == "43200" {
+            assert_eq!(after["state"], "Idle", "it is told, and waits for a person");
+        }
     }
 }
 
@@ -340,6 +378,81 @@ fn a_kill_in_the_middle_of_a_stream_asks_once_more() {
             drop(server);
         }
     }
+}
+
+/// Case STR-06: clients that follow a run are told that a turn begins anew. Where its worker alone was killed, the lost attempt is counted; where
+/// the runtime went with it, it is the same attempt still, which costs what its answer costs.
+#[test]
+fn clients_are_told_of_a_kill_in_the_middle_of_a_stream() {
+    let begun = {
+        let all = pieces(Protocol::Anthropic, "m", &[Part::Text("I will write it".to_owned())], Stop::End);
+        all[..all.len() * 3 / 5].to_vec()
+    };
+    let serve = |replies: Vec<Reply>| {
+        let model = ModelServer::giving(replies);
+        let world = world_of(&model, Protocol::Anthropic);
+        let (server, api) = world.serve(&["examples/agent.flow"]);
+        let start = json!({"flow": "Agent", "id": "r", "input": {"task": "go", "max_turns": 5}});
+        assert_eq!(api.post("/v1/runs", &start).status, 201);
+        (model, world, server, api)
+    };
+    let (_model, alone, _server, _) = serve(vec![Reply::Text("second try".to_owned())]);
+    idle(&alone);
+    let usual = alone.get("/v1/runs/r");
+    for victim in [Role::Runtime, Role::Model] {
+        let replies =
+            vec![Reply::Stream(begun.clone(), Ending::Silence), Reply::Text("second try".to_owned())];
+        let (model, world, mut server, api) = serve(replies);
+        let mut frames = api.stream("r", None);
+        let (mut last, mut said) = (None, String::new());
+        while !said.contains("I will") {
+            let frame = frames.next().unwrap();
+            last = frame.id.clone().or(last);
+            if frame.event == "partial" {
+                said.push_str(partial(&frame)["text"].as_str().unwrap_or_default());
+            }
+        }
+        if victim == Role::Runtime {
+            server.murder();
+            world.kill(Role::Model);
+            assert!(frames.all(|frame| frame.id.is_none()), "nothing happens any more, and the stream ends");
+            let (again, api) = world.serve(&[]);
+            server = again;
+            frames = api.stream("r", last.as_deref());
+        } else {
+            world.kill(Role::Model);
+        }
+        let (restarted, emitted) = followed(&mut frames);
+        assert!(restarted && !emitted.contains("I will"), "{victim:?}: {emitted}");
+        idle(&world);
+        assert_eq!(requests(&model), 2, "{victim:?}");
+        let run = world.get("/v1/runs/r");
+        assert_eq!(run["tokens"], usual["tokens"], "{victim:?}: of a lost attempt nobody was told");
+        let lost = told(&world).matches("\"kind\":\"lost\"").count();
+        assert_eq!(
+            (lost == 1, run["cost"] == usual["cost"]),
+            (victim == Role::Model, victim == Role::Runtime)
+        );
+        drop(server);
+    }
+}
+
+/// Follows a run to its answer: whether it was said that output begins anew, and what was emitted.
+fn followed(frames: &mut Frames) -> (bool, String) {
+    let (mut restarted, mut emitted) = (false, String::new());
+    while !emitted.contains("second try") {
+        let frame = frames.next().expect("the stream goes on");
+        match frame.event.as_str() {
+            "partial" => restarted |= partial(&frame)["restart"] == true || partial(&frame)["offset"] == 0,
+            "emit" => emitted.push_str(&frame.data),
+            _ => {}
+        }
+    }
+    (restarted, emitted)
+}
+
+fn partial(frame: &Frame) -> Value {
+    serde_json::from_str(&frame.data).expect("a frame has JSON")
 }
 
 /// Cases MOD-01, MOD-05, MOD-10: thoughts, calls and results of a turn that was interrupted come back whole, in each protocol.

@@ -60,3 +60,22 @@ fn nothing_of_a_command_outlives_its_time_or_its_run() {
     begin("after", "echo free", "30s");
     assert_eq!(world.outcome("after")["value"]["said"], "free\n");
 }
+
+/// What somebody else has ended is told as that: the worker is there, and nobody saw how far the command came.
+#[test]
+fn a_guard_that_is_killed_is_no_lost_worker() {
+    let world = World::with_flows();
+    let _server = world.host(&["flows/tree.flow"]);
+    let command = "echo $PPID > guard; echo $$ > main; sleep 1000";
+    world.begin("Tree", "r", &json!({"command": command, "timeout": "1h"}));
+    until("the command", || !world.file("main").trim().is_empty() && !world.file("guard").trim().is_empty());
+    let guard = world.file("guard");
+    let killed = std::process::Command::new("kill").args(["-KILL", guard.trim()]).status();
+    assert!(killed.is_ok_and(|status| status.success()));
+    assert_eq!(world.outcome("r")["value"]["type"], "InDoubt");
+    until("the command to be gone", || !lives(&world.file("main")));
+    let told = world.run(&["events", "r"]).stdout;
+    assert!(told.contains("why=broken_off") && !told.contains("worker_gone"), "{told}");
+    let audit = world.run(&["audit", "r"]).stdout;
+    assert!(audit.contains("detail=broken_off"), "{audit}");
+}

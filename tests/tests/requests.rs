@@ -75,7 +75,7 @@ fn broken_words_to_a_run_change_nothing() {
         ("answers", json!({"choice": "approve", "value": "other"})),
         ("settle", json!({"op": "1.0", "verdict": "happened"})),
         ("release", json!({"op": "nonsense"})),
-        ("cancel", json!({"why": "because"})),
+        ("cancel", json!({"reason": "because"})),
         ("fly", json!({})),
     ] {
         let answer = world.post(&format!("/v1/runs/r/{path}"), &body);
@@ -88,6 +88,41 @@ fn broken_words_to_a_run_change_nothing() {
 }
 
 /// What is asked for in the wrong way is told apart from what is not there.
+#[test]
+fn a_limit_of_nothing_is_refused_with_what_is_expected() {
+    let world = World::with_flows();
+    let _server = world.host(&["--no-workers", "flows/desk.flow"]);
+    world.begin("Desk", "r", &json!({"topic": "tea"}));
+    for path in ["/v1/runs?", "/v1/runs/r/events?", "/v1/runs/r/audit?"] {
+        let answer = request(&world.socket(), "GET", &format!("{path}limit=0"), &[], b"").unwrap();
+        let error = &answer.body["error"];
+        assert_eq!((answer.status, &error["code"], &error["at"]), (422, &json!("invalid"), &json!("limit")));
+        assert!(error["message"].as_str().unwrap().contains("from 1 on is expected"), "{path}: {error}");
+        assert_eq!(world.get(&format!("{path}limit=1"))["items"].as_array().unwrap().len(), 1, "{path}");
+    }
+    for (method, params) in
+        [("runs.list", json!({"limit": 0})), ("runs.events", json!({"run": "r", "limit": 0}))]
+    {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let error = world.post("/v1/rpc", &call).body["error"].clone();
+        assert!(error.to_string().contains("from 1 on is expected"), "{method}: {error}");
+    }
+}
+
+#[test]
+fn two_hosts_in_one_request_are_400_on_every_listener() {
+    let world = World::with_flows();
+    let (_server, api) = world.serve(&["--no-workers"]);
+    for other in ["localhost", "attacker.test"] {
+        let answer = api.send("GET", "/v1/runs", &[("host", other)], "");
+        assert!(answer.status == 400 && answer.body.contains("one `Host` header"), "{answer:?}");
+    }
+    let header = format!("host: {}", "elsewhere");
+    let answer = request(&world.socket(), "GET", "/v1/runs", &[&header], b"").unwrap();
+    assert_eq!(answer.status, 400, "{answer:?}");
+    assert_eq!(api.get("/v1/runs").status, 200);
+}
+
 #[test]
 fn a_wrong_method_is_told_what_there_is() {
     let world = World::with_flows();

@@ -44,6 +44,16 @@ fn schedules_are_kept_shown_run_paused_and_removed() {
     assert_eq!(world.run(&["schedule", "show", "nightly"]).code, Some(2));
 }
 
+/// Only who is there to serve starts what is due: not a command that opens the data directory to look, nor one that waits for its own run.
+#[test]
+fn what_is_due_is_started_by_serve_and_by_nobody_else() {
+    let world = World::with_flows();
+    assert_eq!(world.json(&["doctor", "--json"])["host"]["engine"]["schedules"], false);
+    let _server = world.host(&["--no-workers"]);
+    assert_eq!(world.json(&["doctor", "--json"])["host"]["engine"]["schedules"], true);
+    assert_eq!(world.get("/v1/status")["engine"]["schedules"], true);
+}
+
 /// Case CRN-03: what can never be due is refused at once, with what was expected.
 #[test]
 fn rules_that_cannot_be_are_refused() {

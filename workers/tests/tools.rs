@@ -258,7 +258,7 @@ async fn a_command_whose_guard_is_killed_is_ended_and_not_answered_for() {
         leash.ready().await;
         let guard = rustix::process::Pid::from_raw(bench.pid("guard")).unwrap();
         rustix::process::kill_process(guard, rustix::process::Signal::KILL).unwrap();
-        assert_eq!(context.cancelled().await, StoppedWhy::Leaving, "broken off, not failed");
+        assert_eq!(context.cancelled().await, StoppedWhy::BrokenOff, "broken off, not failed");
         assert!(!lives(bench.pid("a")), "it is gone before it is said");
         assert!(!attempt.is_finished(), "there is no answer");
         attempt.abort();

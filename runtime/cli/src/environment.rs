@@ -25,7 +25,18 @@ pub(crate) fn data_directory(asked: Option<&Path>) -> Result<PathBuf, Failure> {
     let directory = found.ok_or_else(|| {
         Failure::usage("there is no data directory: HOME is not set").hint("name one with --data DIR")
     })?;
-    std::path::absolute(&directory).map_err(|error| Failure::usage(format!("--data: {error}")))
+    let directory =
+        std::path::absolute(&directory).map_err(|error| Failure::usage(format!("--data: {error}")))?;
+    // What cannot be looked at is told when it is opened.
+    match directory.ancestors().find(|path| path.exists()) {
+        Some(there) if !there.is_dir() => {
+            let message =
+                format!("--data: {} is no directory, so there can be no store in it", there.display());
+            Err(Failure::usage(message)
+                .hint("name a directory with --data DIR; it is made if it is not there"))
+        }
+        Some(_) | None => Ok(directory),
+    }
 }
 
 /// Returns the environment of runs that are started here.

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
 use std::path::Path;
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::limits::FILE_BYTES_MAX;
 
 /// Reads a text file of bounded size.
@@ -32,6 +32,16 @@ fn text_of(name: &str, from: impl Read) -> Result<String, Failure> {
 
 fn unreadable(name: &str, error: &io::Error) -> Failure {
     Failure::usage(format!("cannot read {name}: {error}"))
+}
+
+/// Makes the failure of a file that cannot be written: what was named wrongly is mended on the command line.
+pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    use io::ErrorKind::{InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied};
+    let message = format!("{} cannot be written: {error}", path.display());
+    match error.kind() {
+        IsADirectory | NotADirectory | NotFound | PermissionDenied | InvalidInput => Failure::usage(message),
+        _ => Failure::new(Exit::Failed, message),
+    }
 }
 
 /// Tells whether there is something at a path, be it a link that leads nowhere or a file that may not be read.

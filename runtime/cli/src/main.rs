@@ -19,6 +19,7 @@ mod servers;
 mod show;
 mod signals;
 mod tail;
+mod tip;
 
 use std::process::ExitCode;
 
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return misused(&error),
+        Err(error) => return misused(&tip::helpful(error)),
     };
     let filter = EnvFilter::try_from_env("OUTLAST_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| MaskedLog).with_ansi(false).init();

@@ -457,6 +457,8 @@ pub enum LostWhy {
     Timeout,
     /// The engine restarted and nobody holds it.
     Restart,
+    /// Its worker lives, but what it had started was ended by somebody else, or its code panicked: nobody saw how far it came.
+    BrokenOff,
 }
 
 /// What a person says of an operation in doubt.

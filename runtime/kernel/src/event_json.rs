@@ -208,5 +208,6 @@ fn lost(why: LostWhy) -> &'static str {
         LostWhy::Lease => "lease",
         LostWhy::Timeout => "timeout",
         LostWhy::Restart => "restart",
+        LostWhy::BrokenOff => "broken_off",
     }
 }

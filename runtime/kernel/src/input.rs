@@ -167,6 +167,8 @@ pub enum Stopped {
     Cancelled,
     /// Its worker is leaving.
     Leaving,
+    /// Its worker stays, but could not see how far it came.
+    BrokenOff,
 }
 
 /// Why an input becomes no event. Nothing changed.

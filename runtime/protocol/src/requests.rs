@@ -35,6 +35,15 @@ pub struct FileText {
     pub text: String,
 }
 
+/// `POST /v1/runs/{id}/cancel`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cancel {
+    /// Why, in a word such as `item_timeout`: it is kept with who did it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
 /// A deployed flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowView {

@@ -180,7 +180,7 @@ pub enum OutcomeKind {
     },
     /// The attempt's processes are gone.
     Stopped {
-        /// `timeout`, `cancelled` or `leaving`.
+        /// `timeout`, `cancelled`, `leaving` or `broken_off`.
         why: StoppedWhy,
     },
 }
@@ -195,6 +195,8 @@ pub enum StoppedWhy {
     Cancelled,
     /// The worker leaves.
     Leaving,
+    /// The worker stays, but could not see how far it came: what it had started was ended by somebody else, or its code panicked.
+    BrokenOff,
 }
 
 /// How an attempt failed. Fields beyond these are fields of a declared error.

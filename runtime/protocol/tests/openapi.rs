@@ -71,6 +71,7 @@ fn requests_have_the_fields_of_their_schemas() {
     let document = document();
     request::<requests::Deploy>(&document, "Deploy");
     request::<requests::Start>(&document, "Start");
+    request::<requests::Cancel>(&document, "Cancel");
     request::<requests::Permissions>(&document, "Permissions");
     request::<requests::Send>(&document, "Send");
     request::<requests::Withdraw>(&document, "Withdraw");

@@ -33,7 +33,7 @@ pub struct Row {
     /// Why there is no run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,
-    /// Why the batch cancelled the run: `item_timeout` or `asked`.
+    /// Why a batch cancelled the run: `item_timeout` (the history has it, too) or `asked`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }

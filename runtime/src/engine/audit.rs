@@ -133,7 +133,8 @@ impl Open {
 fn by(what: &str, shown: &Json) -> Option<String> {
     let name = if what == "message" { &shown["from"] } else { &shown["by"] };
     match name.as_str() {
-        Some(name) if !name.is_empty() => Some(name.to_owned()),
+        // Why a run was cancelled stands after the name.
+        Some(name) if !name.is_empty() => Some(name.split(": ").next().unwrap_or(name).to_owned()),
         Some(_) | None if what == "started" => {
             shown["parent"]["run"].as_str().map(|run| format!("run:{run}"))
         }
@@ -157,6 +158,7 @@ fn detail(what: &str, shown: &Json) -> Option<String> {
         "begun" => text(&shown["worker"]),
         "failed" => text(&shown["error"]["kind"]),
         "lost" => text(&shown["why"]),
+        "cancelled" => shown["by"].as_str()?.split_once(": ").map(|(_, why)| why.to_owned()),
         _ => None,
     }
 }

@@ -119,7 +119,10 @@ impl Counters {
                 ["status"],
                 &[["repeated"], ["superseded"], ["unknown_token"]],
             ),
-            lost: Labelled::at_zero(["cause"], &[["worker_gone"], ["lease"], ["timeout"], ["restart"]]),
+            lost: Labelled::at_zero(
+                ["cause"],
+                &[["worker_gone"], ["lease"], ["timeout"], ["restart"], ["broken_off"]],
+            ),
             in_doubt: Counter::default(),
             questions_overdue: Counter::default(),
             mailbox_refusals: Counter::default(),
@@ -236,6 +239,7 @@ fn cause(why: LostWhy) -> &'static str {
         LostWhy::Lease => "lease",
         LostWhy::Timeout => "timeout",
         LostWhy::Restart => "restart",
+        LostWhy::BrokenOff => "broken_off",
     }
 }
 

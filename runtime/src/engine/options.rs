@@ -35,6 +35,8 @@ pub struct Options {
     pub memory_budget: usize,
     /// How fast queues give out their tasks, by their names; others as fast as workers take them.
     pub rates: BTreeMap<String, Rate>,
+    /// Whether runs of schedules are started when they are due. Otherwise they stay due, and what is said about schedules is kept.
+    pub schedules: bool,
     /// Where it is noted what happens to runs, for a collector of spans; none: nowhere.
     pub spans: Option<Spans>,
 }
@@ -52,6 +54,7 @@ impl Default for Options {
             live_runs_max: limits::LIVE_RUNS_MAX,
             memory_budget: limits::MEMORY_BUDGET_BYTES,
             rates: BTreeMap::new(),
+            schedules: true,
             spans: None,
         }
     }

@@ -105,6 +105,8 @@ struct Entry {
 pub(crate) struct Schedules {
     core: Arc<Core>,
     entries: BTreeMap<String, Entry>,
+    /// Whether runs are started when they are due; otherwise due times are left to the next engine that does.
+    starts: bool,
 }
 
 impl Schedules {
@@ -112,7 +114,7 @@ impl Schedules {
     ///
     /// # Errors
     /// [`Code::Internal`] if one cannot be read.
-    pub(crate) fn open(core: Arc<Core>) -> Result<Schedules, ApiError> {
+    pub(crate) fn open(core: Arc<Core>, starts: bool) -> Result<Schedules, ApiError> {
         let mut entries = BTreeMap::new();
         for (name, bytes) in core.ctx.store.list(Table::Schedule).map_err(|e| errors::store(&e))? {
             let name = String::from_utf8_lossy(&name).into_owned();
@@ -123,15 +125,18 @@ impl Schedules {
             // What was due while nothing ran is looked at first of all.
             entries.insert(name.clone(), Entry { record, rules, look_at: Millis(i64::MIN) });
         }
-        Ok(Schedules { core, entries })
+        Ok(Schedules { core, entries, starts })
     }
 
     /// Starts what is due and answers questions, for ever.
     pub(crate) async fn run(mut self, mut asks: mpsc::Receiver<Ask>) {
         loop {
-            self.look().await;
-            let next = self.entries.values().map(|entry| entry.look_at).min().unwrap_or(Millis(i64::MAX));
-            let mut ends = self.ends();
+            let (mut next, mut ends) = (Millis(i64::MAX), JoinSet::new());
+            if self.starts {
+                self.look().await;
+                next = self.entries.values().map(|entry| entry.look_at).min().unwrap_or(next);
+                ends = self.ends();
+            }
             tokio::select! {
                 ask = asks.recv() => match ask {
                     Some(ask) => self.answer(ask).await,
@@ -225,8 +230,12 @@ impl Schedules {
     async fn pause(&mut self, name: &str, paused: bool) -> Result<ScheduleView, ApiError> {
         let now = self.core.ctx.clock.now();
         let entry = self.entries.get_mut(name).ok_or_else(|| errors::no_schedule(name))?;
-        // What was due until now is decided by what held until now.
-        look_at(&self.core, name, entry, now).await?;
+        // What was due until now is decided by what held until now, as far as nothing has to be started for that.
+        if self.starts {
+            look_at(&self.core, name, entry, now).await?;
+        } else if entry.record.paused {
+            entry.record.pass_over(&entry.rules, now);
+        }
         let record = Record { paused, ..entry.record.clone() };
         keep(&self.core, name, Some(&record)).await?;
         entry.record = record;

@@ -357,6 +357,7 @@ fn report(kind: OutcomeKind) -> Report {
             StoppedWhy::Timeout => Stopped::Timeout,
             StoppedWhy::Cancelled => Stopped::Cancelled,
             StoppedWhy::Leaving => Stopped::Leaving,
+            StoppedWhy::BrokenOff => Stopped::BrokenOff,
         }),
     }
 }

@@ -93,7 +93,8 @@ fn options_of(options: &Options) -> engine::Options {
     let usual = engine::Options::default();
     let memory_budget = options.memory_budget.unwrap_or(usual.memory_budget);
     let rates = options.rates.clone();
-    engine::Options { desk, memory_budget, accept_clock: options.accept_clock, rates, ..usual }
+    let (accept_clock, schedules) = (options.accept_clock, options.schedules);
+    engine::Options { desk, memory_budget, accept_clock, rates, schedules, ..usual }
 }
 
 async fn open_store(directory: &Path) -> Result<(FjallStore, Opened), OpenError> {

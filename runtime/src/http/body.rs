@@ -37,10 +37,15 @@ fn demand_object(bytes: &[u8]) -> Result<(), Fault> {
 
 /// Reads the body of a request that has nothing to say: nothing, or an object without fields.
 pub(super) async fn nothing(request: Request) -> Result<(), Fault> {
-    #[derive(serde::Deserialize)]
+    #[derive(Default, serde::Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Nothing {}
 
+    optional(request).await.map(|Nothing {}| ())
+}
+
+/// Reads the body of a request that need not have one.
+pub(super) async fn optional<T: Default + DeserializeOwned>(request: Request) -> Result<T, Fault> {
     let typed = request.headers().contains_key(header::CONTENT_TYPE);
     let is_json = demand_json(request.headers());
     let bytes = collect(request, REQUEST_BYTES_MAX).await?;
@@ -48,11 +53,11 @@ pub(super) async fn nothing(request: Request) -> Result<(), Fault> {
         is_json?;
     }
     if bytes.is_empty() {
-        return Ok(());
+        return Ok(T::default());
     }
     demand_object(&bytes)?;
-    let read: Result<Nothing, _> = outlast_protocol::json::read(&bytes);
-    read.map(|Nothing {}| ()).map_err(|error| Fault::invalid(format!("the body does not fit: {error}")))
+    let read: Result<T, _> = outlast_protocol::json::read(&bytes);
+    read.map_err(|error| Fault::invalid(format!("the body does not fit: {error}")))
 }
 
 /// Refuses what a web page can send to another site without being asked: forms and plain text.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use outlast_protocol::{ApiError, Code};
@@ -61,6 +61,9 @@ pub(super) enum Access {
 
 /// Lets a request through, or refuses it before anything of it is used.
 pub(super) async fn check(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    if let Some(refusal) = ambiguous(request.headers()) {
+        return refusal;
+    }
     let path = request.extensions().get::<MatchedPath>().cloned();
     let need = path.as_ref().and_then(|path| needs::need(request.method(), path.as_str()));
     let caller = match admit(&app, &request, need) {
@@ -78,6 +81,18 @@ pub(super) async fn check(State(app): State<Arc<App>>, mut request: Request, nex
     };
     response.extensions_mut().insert(caller);
     response
+}
+
+/// Refuses a request that names two hosts: which one a proxy on the way has looked at is not known, and RFC 9112 demands 400.
+fn ambiguous(headers: &HeaderMap) -> Option<Response> {
+    let count = headers.get_all(header::HOST).iter().count();
+    if count < 2 {
+        return None;
+    }
+    let message = format!("one `Host` header is expected, not {count}");
+    let mut response = Fault::from(ApiError::new(Code::Invalid, message)).into_response();
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    Some(response)
 }
 
 /// Answers a request that has no route; `path` is what the router knows of it.

@@ -76,8 +76,8 @@ pub(super) async fn answer(call: Call, Run(run): Run, request: Request) -> Taken
 
 /// `POST /v1/runs/{id}/cancel`
 pub(super) async fn cancel(call: Call, Run(run): Run, request: Request) -> Taken {
-    body::nothing(request).await?;
-    taken(StatusCode::ACCEPTED, call.engine().cancel(run.as_str(), &call.by()).await)
+    let cancel = body::optional(request).await?;
+    taken(StatusCode::ACCEPTED, call.api().cancel(run.as_str(), cancel).await)
 }
 
 /// `POST /v1/runs/{id}/terminate`

@@ -84,11 +84,11 @@ pub(crate) async fn call(api: Api<'_>, method: &str, params: Params) -> Called {
         }
         "runs.start" => shown(api.start(read(params)?).await),
         "runs.list" => shown(api.list(read(params)?).await),
-        "runs.get" | "runs.cancel" | "runs.terminate" | "runs.delete" | "runs.tree" => {
+        "runs.get" | "runs.terminate" | "runs.delete" | "runs.tree" => {
             of_run_alone(api, method, params).await
         }
-        "runs.result" | "runs.events" | "runs.message" | "runs.withdraw" | "runs.answer" | "runs.settle"
-        | "runs.release" | "runs.fork" => of_run(api, method, params).await,
+        "runs.cancel" | "runs.result" | "runs.events" | "runs.message" | "runs.withdraw" | "runs.answer"
+        | "runs.settle" | "runs.release" | "runs.fork" => of_run(api, method, params).await,
         "retention.get" => {
             let Nothing {} = read(params)?;
             shown(api.retention())
@@ -137,7 +137,6 @@ async fn of_run_alone(api: Api<'_>, method: &str, mut params: Params) -> Called 
     api.see_run(run)?;
     match method {
         "runs.get" => shown(engine.get(run).await),
-        "runs.cancel" => shown(engine.cancel(run, &by).await),
         "runs.terminate" => shown(engine.terminate(run, &by).await),
         "runs.delete" => shown(engine.delete(run).await.map(|()| json!({ "deleted": run }))),
         _ => shown(api.tree(run).await),
@@ -151,6 +150,7 @@ async fn of_run(api: Api<'_>, method: &str, mut params: Params) -> Called {
     let by = by.as_str();
     api.see_run(run)?;
     match method {
+        "runs.cancel" => shown(api.cancel(run, read(params)?).await),
         "runs.result" => shown(api.result(run, read(params)?).await),
         "runs.events" => shown(api.events(run, read::<EventsPage>(params)?).await),
         "runs.message" => {

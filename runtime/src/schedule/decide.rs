@@ -70,6 +70,13 @@ impl Record {
         acts
     }
 
+    /// Skips what was due by now while it was paused.
+    pub(crate) fn pass_over(&mut self, rules: &Rules, now: Millis) {
+        debug_assert!(self.paused, "only then nothing of it is to be started");
+        let (missed, on_time) = self.due(rules, now);
+        debug_assert!(missed.is_empty() && on_time.is_empty());
+    }
+
     /// Returns what was missed and is to be made up for, and what is due by now; moves `last` on.
     fn due(&mut self, rules: &Rules, now: Millis) -> (VecDeque<Millis>, VecDeque<Millis>) {
         // Of what was missed only the newest can count: keep as many as may.

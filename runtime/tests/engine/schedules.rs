@@ -6,7 +6,7 @@ use outlast_protocol::schedule::{CatchUp, Kept, Overlap, Schedule};
 use outlast_store::Side;
 use serde_json::json;
 
-use super::world::{World, code};
+use super::world::{World, code, open_to_look};
 
 const MINUTE: u64 = 60_000;
 
@@ -92,6 +92,30 @@ async fn what_was_missed_while_nothing_ran_follows_the_policy_and_is_recorded() 
         world.advance(15_000).await;
         assert_eq!(runs(&world).await.last(), Some(&run(6)), "{catch_up:?}");
     }
+}
+
+/// A command that has the store for a moment starts nothing; what was due stays due, except what a person paused.
+#[tokio::test]
+async fn an_engine_that_is_there_to_look_starts_nothing_and_leaves_it_due() {
+    let world = World::new().await;
+    for name in ["s", "t"] {
+        world.engine.put_schedule(name, chat(Overlap::QueueAll, CatchUp::Last)).await.unwrap();
+    }
+    world.engine.pause_schedule("t", true).await.unwrap();
+    let (store, clock) = (world.store.crash(), world.clock.clone());
+    drop(world);
+    clock.advance(5 * MINUTE + 45_000);
+    let engine = open_to_look(&store, &clock).await.unwrap();
+    let looking = World { store, clock, engine };
+    looking.settle().await;
+    looking.advance(MINUTE).await;
+    assert_eq!(looking.engine.status()["schedules"], false);
+    assert_eq!((runs(&looking).await, reasons(&looking).await), (vec![], vec![]));
+    looking.engine.pause_schedule("t", false).await.unwrap();
+    assert_eq!(looking.engine.schedule("t").await.unwrap().skipped[0].reason, "paused");
+    let world = looking.crash().await;
+    world.settle().await;
+    assert_eq!((runs(&world).await, world.engine.status()["schedules"] == true), (vec![run(6)], true));
 }
 
 /// Case CRN-07: a queued due time keeps its own time, also over a restart.

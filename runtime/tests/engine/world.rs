@@ -248,6 +248,13 @@ pub(crate) async fn open(store: &MemoryStore, clock: &Arc<ManualClock>) -> Resul
     Engine::open(Arc::new(store.clone()), Options { clock, seed: Some(1), ..Options::default() }).await
 }
 
+/// Opens the store as a command does that looks or acts and leaves again.
+pub(crate) async fn open_to_look(store: &MemoryStore, clock: &Arc<ManualClock>) -> Result<Engine, ApiError> {
+    let clock: Arc<dyn Clock> = clock.clone();
+    let options = Options { clock, seed: Some(1), schedules: false, ..Options::default() };
+    Engine::open(Arc::new(store.clone()), options).await
+}
+
 pub(crate) fn start(id: &str, flow: &str, input: Json) -> Start {
     Start { id: Some(id.into()), flow: flow.into(), input, profile: Some("p".into()), ..Start::default() }
 }

@@ -122,7 +122,7 @@ fn outcome(ended: Ended, hand: &Hand) -> OutcomeKind {
         }
         Err(_) if hand.task.effect == "once" => {
             tracing::error!(activity = hand.task.activity, "an activity panicked; its effect is in doubt");
-            OutcomeKind::Stopped { why: StoppedWhy::Leaving }
+            OutcomeKind::Stopped { why: StoppedWhy::BrokenOff }
         }
         Err(error) => {
             let text = format!("the activity panicked: {}", panic_text(error));

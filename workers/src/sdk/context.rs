@@ -310,7 +310,7 @@ impl TaskContext {
     /// Ends the attempt without an answer, because nobody knows how far it came: it counts as broken off, and an effect of class
     /// `once` is in doubt. Never returns; whoever called it is dropped.
     pub async fn break_off<T>(&self) -> T {
-        self.hand.stop(StoppedWhy::Leaving);
+        self.hand.stop(StoppedWhy::BrokenOff);
         std::future::pending().await
     }
 

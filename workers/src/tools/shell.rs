@@ -190,7 +190,10 @@ impl Running {
         let guarded = self.lifeline.is_some();
         let (command, word) = self.heard().await;
         if guarded && word.is_none() {
-            tracing::error!(?status, "a command's guard was killed: ending the command");
+            tracing::error!(
+                ?status,
+                "the guard of a command was killed from outside: the command is ended, and nobody knows how far it came"
+            );
             end_group(command).await;
             return Ok(None);
         }

@@ -62,7 +62,7 @@ async fn the_death_of_a_server_ends_its_calls_at_once_and_the_next_call_works() 
         let (tool, task) = (bench.tool(), task.clone());
         async move { tool.run(task).await }
     });
-    assert_eq!(task.cancelled().await, StoppedWhy::Leaving);
+    assert_eq!(task.cancelled().await, StoppedWhy::BrokenOff);
     running.abort();
     assert_eq!(bench.lines("ledger.jsonl").len(), 3, "it was not repeated");
 }
@@ -134,7 +134,7 @@ async fn a_call_that_takes_too_long_is_given_up_and_the_server_is_told() {
         let (tool, task) = (bench.tool(), task.clone());
         async move { tool.run(task).await }
     });
-    assert_eq!(task.cancelled().await, StoppedWhy::Leaving, "nobody knows how far it came");
+    assert_eq!(task.cancelled().await, StoppedWhy::BrokenOff, "nobody knows how far it came");
     running.abort();
 }
 

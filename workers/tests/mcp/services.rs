@@ -93,7 +93,7 @@ async fn the_death_of_a_service_ends_its_calls() {
         drop(first);
         if effect == "once" {
             let stopped = tokio::time::timeout(PATIENCE, task.cancelled()).await;
-            assert_eq!(stopped.unwrap(), StoppedWhy::Leaving);
+            assert_eq!(stopped.unwrap(), StoppedWhy::BrokenOff);
             running.abort();
         } else {
             let ended = tokio::time::timeout(PATIENCE, running).await.unwrap().unwrap();

@@ -20,7 +20,7 @@ async fn is_broken_off(bench: &Bench, task: TaskContext, what: &str) {
         ended = bench.run(task.clone()) => Err(ended),
         why = tokio::time::timeout(PATIENCE, task.cancelled()) => Ok(why.unwrap()),
     };
-    assert_eq!(ended.map_err(|ended: Result<_, Failure>| ended), Ok(StoppedWhy::Leaving), "{what}");
+    assert_eq!(ended.map_err(|ended: Result<_, Failure>| ended), Ok(StoppedWhy::BrokenOff), "{what}");
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ async fn attempts_end_with_results_failures_and_panics() {
         assert!(error.text.contains(text), "{}", error.text);
     }
     // Nobody knows whether it has happened.
-    assert_eq!(fake.world.ended("o").await, stopped(StoppedWhy::Leaving));
+    assert_eq!(fake.world.ended("o").await, stopped(StoppedWhy::BrokenOff));
 }
 
 #[tokio::test]

@@ -29,9 +29,7 @@ pub(crate) async fn export(context: Context<'_>, arguments: &ExportArguments) ->
     let text = records(&session, &arguments.id).await?;
     match arguments.out.as_deref().filter(|path| *path != Path::new("-")) {
         Some(path) => {
-            files::replace(path, &text).map_err(|error| {
-                Failure::new(Exit::Failed, format!("{} cannot be written: {error}", path.display()))
-            })?;
+            files::replace(path, &text).map_err(|error| files::unwritable(path, &error))?;
             out::say(&format!("run {} is in {}", arguments.id, path.display()));
         }
         None => out::result(String::from_utf8_lossy(&text).trim_end_matches('\n'))?,
@@ -115,9 +113,7 @@ pub(crate) async fn blob(context: Context<'_>, arguments: &BlobArguments) -> Res
     let bytes = session.call(async |client| client.blob(hash).await).await?;
     open::close(session).await;
     match arguments.out.as_deref().filter(|path| *path != Path::new("-")) {
-        Some(path) => files::replace(path, &bytes).map_err(|error| {
-            Failure::new(Exit::Failed, format!("{} cannot be written: {error}", path.display()))
-        }),
+        Some(path) => files::replace(path, &bytes).map_err(|error| files::unwritable(path, &error)),
         None if std::io::stdout().is_terminal() => out::result(&out::tame(&String::from_utf8_lossy(&bytes))),
         None => out::bytes(&bytes),
     }?;

@@ -64,7 +64,8 @@ pub(crate) async fn serve(context: Context<'_>, arguments: &Arguments) -> Result
     }
     let workers = if arguments.no_workers { Workers::None } else { Workers::Started };
     let options = open::options(context.data, workers, Some(profile))?;
-    let session = Session::host(Options { access_log: fresh.log.clone(), ..options }).await?;
+    let session =
+        Session::host(Options { access_log: fresh.log.clone(), schedules: true, ..options }).await?;
     for file in &files {
         // Each file brings its own script, if the model is scripted.
         let profile = environment::profile(&file.script())?;

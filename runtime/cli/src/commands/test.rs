@@ -16,7 +16,7 @@ use crate::diagnostics::{self, Told};
 use crate::failure::{Exit, Failure};
 use crate::flow_file::FlowFile;
 use crate::limits::NAMES_MAX;
-use crate::out;
+use crate::{files, out};
 
 /// Arguments of `test`.
 #[derive(Debug, clap::Args)]
@@ -84,8 +84,7 @@ pub(crate) fn test(context: Context<'_>, arguments: &Arguments) -> Result<Exit, 
     let wanted = usize::from(arguments.coverage_min.unwrap_or(0));
     let ok = errors == 0 && failed == 0 && covered.percent() >= wanted;
     if let Some(path) = &arguments.junit {
-        let cannot = |error| Failure::usage(format!("cannot write {}: {error}", path.display()));
-        std::fs::write(path, junit::document(&all)).map_err(cannot)?;
+        std::fs::write(path, junit::document(&all)).map_err(|error| files::unwritable(path, &error))?;
     }
     if context.json {
         out::json(&report::json(&all, &covered, ok, found))?;

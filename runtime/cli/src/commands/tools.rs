@@ -184,9 +184,7 @@ async fn pull(context: Context<'_>, arguments: &PullArguments) -> Result<Exit, F
     let text = catalogue.text();
     let differs = !pulled.changes.is_empty() || (before.is_empty() && pulled.failed.is_empty());
     if differs && !arguments.check {
-        files::replace(path, text.as_bytes()).map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
-        })?;
+        files::replace(path, text.as_bytes()).map_err(|error| files::unwritable(path, &error))?;
     }
     show(context, path, &catalogue, &pulled)?;
     let wrong = !pulled.failed.is_empty() || (arguments.check && differs);

@@ -66,6 +66,7 @@ impl State {
                 Ok(EventKind::Handle { op, attempt, handle: handle.clone() })
             }
             Report::Stopped(Stopped::Timeout) => self.lost(op, attempt, LostWhy::Timeout, now, random),
+            Report::Stopped(Stopped::BrokenOff) => self.lost(op, attempt, LostWhy::BrokenOff, now, random),
             Report::Stopped(Stopped::Cancelled | Stopped::Leaving) => {
                 self.lost(op, attempt, LostWhy::WorkerGone, now, random)
             }

@@ -30,6 +30,9 @@ pub(crate) fn write(view: &impl View, to: &Path) -> Result<(), StoreError> {
         Ok(true) => {}
         Ok(false) => return Err(refuse("something is there already; name a new directory")),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+        Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => {
+            return Err(refuse("a file is in the way; name a new directory"));
+        }
         Err(e) => return Err(files::failed(to, "look into it")(e)),
     }
     match fs::remove_dir_all(&unfinished) {

@@ -92,7 +92,7 @@ def _broke_off(hand: Hand, activity: Activity, error: BaseException) -> dict[str
     broken = (type(error), error, error.__traceback__)
     if hand.task.get("effect") == "once":
         log.error("%s broke off; its effect is in doubt", activity.name, exc_info=broken)
-        return _stopped("leaving")
+        return _stopped("broken_off")
     log.warning("%s broke off", activity.name, exc_info=broken)
     text = str(error) if isinstance(error, isolated.Raised) else f"{type(error).__name__}: {error}"
     return _failed(Failure("Crashed", text[:2000]))

@@ -11,12 +11,16 @@ use outlast_protocol::{ApiError, Code};
 use outlast_runtime::batch::{Item, Row};
 use outlast_runtime::client::{ClientError, Started};
 use outlast_runtime::host::{Session, SessionError};
+use outlast_runtime::limits::EVENTS_PAGE_MAX;
 use tokio::time::{sleep, timeout};
 
 use super::super::run::nudge;
 use super::super::run::policy::{OnAsk, Step, step};
 use crate::failure::Failure;
 use crate::limits::{AGAIN_MS, FIRST_WAIT_MS, RESULT_WAIT_MS};
+
+/// Why a batch cancels a run whose item takes too long: so its history says, and the row of the item.
+const ITEM_TIMEOUT: &str = "item_timeout";
 
 /// How items are worked on.
 #[derive(Clone, Debug)]
@@ -85,7 +89,8 @@ pub(super) async fn work(session: Arc<Session>, plan: Arc<Plan>, item: Item) -> 
             attempt += 1;
             continue;
         }
-        let row = Box::new(row(place, outcome, None));
+        let why = why(&session, &plan, &place.run, &outcome, None).await?;
+        let row = Box::new(row(place, outcome, why));
         return Ok(if existing { Ended::Before(row) } else { Ended::Row(row) });
     }
 }
@@ -136,9 +141,10 @@ async fn follow(session: &Session, plan: &Plan, place: Place) -> Result<Ended, F
         Some(time) => match timeout(time, ending).await {
             Ok(end) => (end?, None),
             Err(_) => {
-                let cancelled = session.call(async |client| client.cancel(&place.run).await).await;
+                let cancelled =
+                    session.call(async |client| client.cancel_because(&place.run, ITEM_TIMEOUT).await).await;
                 nudge::settled(cancelled)?;
-                (to_the_end(session, plan, &place.run).await?, Some("item_timeout"))
+                (to_the_end(session, plan, &place.run).await?, Some(ITEM_TIMEOUT))
             }
         },
     };
@@ -148,12 +154,44 @@ async fn follow(session: &Session, plan: &Plan, place: Place) -> Result<Ended, F
             Ended::Parked(Parked { id, line, run, waiting })
         }
         End::Outcome(outcome) => {
-            let asked = plan.on_ask == OnAsk::Fail && outcome.kind == "cancelled";
-            // What ended by itself at the last moment was not cancelled.
-            let why = why.filter(|_| outcome.kind == "cancelled").or(asked.then_some("asked"));
+            let why = self::why(session, plan, &place.run, &outcome, why).await?;
             Ended::Row(Box::new(row(place, outcome, why)))
         }
     })
+}
+
+/// Returns why a batch cancelled a run: `known` if it was this process.
+async fn why(
+    session: &Session,
+    plan: &Plan,
+    run: &str,
+    outcome: &OutcomeView,
+    known: Option<&'static str>,
+) -> Result<Option<&'static str>, Failure> {
+    // What ended by itself at the last moment was not cancelled.
+    if outcome.kind != "cancelled" {
+        return Ok(None);
+    }
+    if known.is_some() || had_its_time(session, run).await? {
+        return Ok(Some(ITEM_TIMEOUT));
+    }
+    Ok((plan.on_ask == OnAsk::Fail).then_some("asked"))
+}
+
+/// Tells whether the history says that a run was cancelled because the time of its item was over.
+async fn had_its_time(session: &Session, run: &str) -> Result<bool, Failure> {
+    let mut after = 0;
+    loop {
+        let page = session.call(async |client| client.audit(run, after, EVENTS_PAGE_MAX).await).await;
+        let page = page.map_err(|error| Failure::from(error).of_run(run))?;
+        if let Some(cancelled) = page.items.iter().find(|record| record.what == "cancelled") {
+            return Ok(cancelled.detail.as_deref() == Some(ITEM_TIMEOUT));
+        }
+        match page.next.and_then(|next| next.parse().ok()) {
+            Some(next) => after = next,
+            None => return Ok(false),
+        }
+    }
 }
 
 async fn to_the_end(session: &Session, plan: &Plan, run: &str) -> Result<End, Failure> {
