@@ -30,8 +30,8 @@ pub(crate) fn data_directory(asked: Option<&Path>) -> Result<PathBuf, Failure> {
     // What cannot be looked at is told when it is opened.
     match directory.ancestors().find(|path| path.exists()) {
         Some(there) if !there.is_dir() => {
-            let message =
-                format!("--data: {} is no directory, so there can be no store in it", there.display());
+            let (asked, there) = (directory.display(), there.display());
+            let message = format!("--data {asked}: {there} is no directory, so there can be no store in it");
             Err(Failure::usage(message)
                 .hint("name a directory with --data DIR; it is made if it is not there"))
         }
