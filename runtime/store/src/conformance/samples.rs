@@ -236,7 +236,8 @@ fn later() -> Vec<(&'static str, EventKind)> {
     let (name, error, retry_at) = (activity.clone(), Failure::default(), None);
     let failed = EventKind::Failed { op, activity: name, attempt, error, retry_at, cost: None, tokens };
     let done = EventKind::Done { op, activity, attempt, value: value(), cost, tokens };
-    vec![("done-counted", done), ("failed-counted", failed)]
+    let broken_off = EventKind::Lost { op, attempt, why: LostWhy::BrokenOff };
+    vec![("done-counted", done), ("failed-counted", failed), ("lost-broken-off", broken_off)]
 }
 
 fn people() -> Vec<(&'static str, EventKind)> {
