@@ -7,12 +7,14 @@
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::http::read_head;
+use crate::process::until;
 
 mod rules;
 pub mod speak;
@@ -80,6 +82,8 @@ pub enum Ending {
     Silence,
     /// This piece comes for ever.
     Forever(String),
+    /// These pieces follow when this file is gone, and it ends as HTTP does.
+    Held(PathBuf, Vec<String>),
 }
 
 /// What the server was sent.
@@ -323,5 +327,10 @@ fn stream_out(mut stream: &TcpStream, pieces: &[String], ending: &Ending) -> std
         Ending::Forever(piece) => loop {
             send(piece)?;
         },
+        Ending::Held(gate, pieces) => {
+            until("the gate of the model to be open", || !gate.exists());
+            pieces.iter().try_for_each(|piece| send(piece))?;
+            write!(stream, "0\r\n\r\n")
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use outlast_tests::http::{Frame, Frames};
+use outlast_tests::http::Frame;
 use outlast_tests::model_server::speak::{TOKENS, heard, pieces};
 use outlast_tests::model_server::{Ending, KEY, ModelServer, Part, Protocol, Reply, Stop};
 use outlast_tests::process::{Process, until};
@@ -384,25 +384,31 @@ fn a_kill_in_the_middle_of_a_stream_asks_once_more() {
 /// the runtime went with it, it is the same attempt still, which costs what its answer costs.
 #[test]
 fn clients_are_told_of_a_kill_in_the_middle_of_a_stream() {
-    let begun = {
-        let all = pieces(Protocol::Anthropic, "m", &[Part::Text("I will write it".to_owned())], Stop::End);
-        all[..all.len() * 3 / 5].to_vec()
+    let said = |text: &str| {
+        let all = pieces(Protocol::Anthropic, "m", &[Part::Text(text.to_owned())], Stop::End);
+        let (begun, rest) = all.split_at(all.len() * 3 / 5);
+        (begun.to_vec(), rest.to_vec())
     };
-    let serve = |replies: Vec<Reply>| {
-        let model = ModelServer::giving(replies);
+    let serve = |model: ModelServer| {
         let world = world_of(&model, Protocol::Anthropic);
         let (server, api) = world.serve(&["examples/agent.flow"]);
         let start = json!({"flow": "Agent", "id": "r", "input": {"task": "go", "max_turns": 5}});
         assert_eq!(api.post("/v1/runs", &start).status, 201);
         (model, world, server, api)
     };
-    let (_model, alone, _server, _) = serve(vec![Reply::Text("second try".to_owned())]);
+    let (_model, alone, _server, _) = serve(ModelServer::giving([Reply::Text("second try".to_owned())]));
     idle(&alone);
     let usual = alone.get("/v1/runs/r");
     for victim in [Role::Runtime, Role::Model] {
-        let replies =
-            vec![Reply::Stream(begun.clone(), Ending::Silence), Reply::Text("second try".to_owned())];
-        let (model, world, mut server, api) = serve(replies);
+        // The second answer does not end before its beginning was seen.
+        let directory = tempfile::tempdir().unwrap();
+        let gate = directory.path().join("gate");
+        std::fs::write(&gate, "").unwrap();
+        let (again, rest) = said("second try");
+        let (model, world, mut server, api) = serve(ModelServer::giving([
+            Reply::Stream(said("I will write it").0, Ending::Silence),
+            Reply::Stream(again, Ending::Held(gate.clone(), rest)),
+        ]));
         let mut frames = api.stream("r", None);
         let (mut last, mut said) = (None, String::new());
         while !said.contains("I will") {
@@ -422,8 +428,10 @@ fn clients_are_told_of_a_kill_in_the_middle_of_a_stream() {
         } else {
             world.kill(Role::Model);
         }
-        let (restarted, emitted) = followed(&mut frames);
-        assert!(restarted && !emitted.contains("I will"), "{victim:?}: {emitted}");
+        while !is_anew(&frames.next().expect("the stream goes on")) {}
+        std::fs::remove_file(&gate).unwrap();
+        let emitted = frames.by_ref().find(|frame| frame.event == "emit").expect("the stream goes on").data;
+        assert!(emitted.contains("second try") && !emitted.contains("I will"), "{victim:?}: {emitted}");
         idle(&world);
         assert_eq!(requests(&model), 2, "{victim:?}");
         let run = world.get("/v1/runs/r");
@@ -437,18 +445,10 @@ fn clients_are_told_of_a_kill_in_the_middle_of_a_stream() {
     }
 }
 
-/// Follows a run to its answer: whether it was said that output begins anew, and what was emitted.
-fn followed(frames: &mut Frames) -> (bool, String) {
-    let (mut restarted, mut emitted) = (false, String::new());
-    while !emitted.contains("second try") {
-        let frame = frames.next().expect("the stream goes on");
-        match frame.event.as_str() {
-            "partial" => restarted |= partial(&frame)["restart"] == true || partial(&frame)["offset"] == 0,
-            "emit" => emitted.push_str(&frame.data),
-            _ => {}
-        }
-    }
-    (restarted, emitted)
+/// Whether a frame says that output begins anew.
+fn is_anew(frame: &Frame) -> bool {
+    assert_ne!(frame.event, "emit", "the answer came first: {}", frame.data);
+    frame.event == "partial" && (partial(frame)["restart"] == true || partial(frame)["offset"] == 0)
 }
 
 fn partial(frame: &Frame) -> Value {
