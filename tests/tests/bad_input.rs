@@ -193,7 +193,7 @@ fn a_store_of_a_newer_release_is_left_as_it_is() {
     assert_eq!(world.run(&["run", "examples/report.flow"]).code, Some(0));
     let format = world.data().join("FORMAT");
     let text = std::fs::read_to_string(&format).unwrap();
-    std::fs::write(&format, text.replace('2', "999")).unwrap();
+    std::fs::write(&format, text.replace('3', "999")).unwrap();
     let before = bytes_of(&world.data());
     for arguments in [&["runs"][..], &["run", "examples/report.flow"], &["serve"], &["doctor"]] {
         refused(&world.run(arguments), 75, &["999", "newer release"]);

@@ -44,7 +44,7 @@ pub const MEMTABLE_BYTES: u64 = 32 << 20;
 
 /// Bytes of keys and values after which memtables are turned into tables: what is in none is read from the journals again when the store
 /// is opened, at about 100 MiB/s, and new work waits for that.
-pub const UNFLUSHED_BYTES: u64 = 16 << 20;
+pub const UNFLUSHED_BYTES: u64 = 8 << 20;
 
 /// Bytes of all journals, the least that the database takes; what is flushed by bytes keeps them below it.
 pub const JOURNAL_BYTES_MAX: u64 = 64 << 20;

@@ -11,8 +11,9 @@ use crate::StoreError;
 ///
 /// 1: the first. 2: deleted runs leave records under `x` and `p`, and a release that does not know them would give their ids, and so their
 /// events, to new runs; large values of events stand under their hashes. A store of format 1 is one of format 2 in which nothing was deleted and
-/// all values stand in their events.
-pub(super) const FORMAT: u32 = 2;
+/// all values stand in their events. 3: tables may be packed, and rules that most runs have are written as a mark; everything of format 2 is
+/// read as it is.
+pub(super) const FORMAT: u32 = 3;
 
 const NAME: &str = "FORMAT";
 const PREFIX: &str = "outlast store ";

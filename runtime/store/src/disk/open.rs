@@ -205,7 +205,7 @@ pub(super) fn start(directory: &Path, path: &Path, created: bool) -> Result<(Dat
 fn keyspace_options() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .max_memtable_size(limits::MEMTABLE_BYTES)
-        .data_block_compression_policy(CompressionPolicy::disabled())
+        .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
         .compaction_strategy(Arc::new(Leveled::default().with_l0_threshold(limits::L0_TABLES)))
 }
 

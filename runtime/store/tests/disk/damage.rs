@@ -221,10 +221,10 @@ fn a_newer_format_is_refused_and_every_byte_stays() {
     let directory = TempDir::new().unwrap();
     let directory = directory.path();
     fill(directory, 2);
-    fs::write(directory.join("FORMAT"), "outlast store 3\n").unwrap();
+    fs::write(directory.join("FORMAT"), "outlast store 4\n").unwrap();
     let before = files(directory);
     match refused(directory) {
-        StoreError::Newer { found: 3, known: 2, .. } => {}
+        StoreError::Newer { found: 4, known: 3, .. } => {}
         other => panic!("{other}"),
     }
     assert!(files(directory) == before);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use outlast_kernel::ids::Millis;
 use outlast_store::conformance::samples::{message, run, step};
-use outlast_store::{Batch, Delete, Head, RunWrite, Store};
+use outlast_store::{Batch, BlobId, Delete, Head, RunWrite, Store};
 use tempfile::TempDir;
 
 use super::support::{must, open};
@@ -19,7 +19,7 @@ fn the_disk_has_the_room_of_deleted_runs_again() {
     let mut deletes = Vec::new();
     for i in 0..RUNS {
         let id = run(&format!("r{i}"));
-        let events = vec![message(1, &format!("{i} ").repeat(TEXT_BYTES / 3))];
+        let events = vec![message(1, &noise(i, TEXT_BYTES))];
         let runs = vec![RunWrite { events, ..step(&id, Head::default(), 1) }];
         let before = must(store.commit(&Batch { runs, ..Batch::default() }))[0];
         deletes.push(Delete { run: id, before });
@@ -40,6 +40,13 @@ fn the_disk_has_the_room_of_deleted_runs_again() {
     let head = kept.map(|delete| store.head(&delete.run));
     assert!(matches!(head, Some(Ok(Some(_)))), "{head:?}");
     assert_eq!(must(store.check()).findings, Vec::<String>::new());
+}
+
+/// Returns text of so many bytes that cannot be packed.
+fn noise(seed: u64, bytes: usize) -> String {
+    let hashes =
+        (0..).flat_map(|n: u64| BlobId::of(format!("{seed} {n}").as_bytes()).to_string().into_bytes());
+    hashes.take(bytes).map(char::from).collect()
 }
 
 /// Returns the bytes of all files but the journals, which are bounded by themselves.
