@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use outlast_protocol::profile::Environment;
 use outlast_protocol::rates::Rate;
 use outlast_protocol::requests::Permissions;
+use outlast_protocol::rules;
 use outlast_protocol::sandbox::{self, Sandbox};
 use outlast_runtime::telemetry::Collector;
 use serde::Deserialize;
@@ -20,12 +21,6 @@ use crate::files;
 
 /// The file's name.
 const FILE: &str = "outlast.toml";
-
-/// Files that the stock tools change only after a person said yes, wherever they lie: what other programs run, or keep secrets in.
-const PROTECTED: [&str; 6] = [".git", ".git/*", ".ssh/*", ".env*", ".mcp.json", FILE];
-
-/// The stock tools that change files.
-const WRITERS: [&str; 3] = ["write", "edit", "append"];
 
 /// What is set.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -213,9 +208,10 @@ impl Rules {
             Mode::Default | Mode::DenyAsks => {}
         }
         // Always: what is allowed may also come with a run, or be granted in it.
-        let everywhere = || PROTECTED.iter().flat_map(|path| [(*path).to_owned(), format!("*/{path}")]);
-        let paths = self.protected.clone().unwrap_or_else(|| everywhere().collect());
-        rules.ask.extend(paths.iter().flat_map(|path| WRITERS.map(|tool| format!("{tool}({path})"))));
+        rules.ask.extend(match &self.protected {
+            None => rules::usual_protection(),
+            Some(paths) => paths.iter().flat_map(|path| rules::protection(path)).collect(),
+        });
         rules
     }
 }

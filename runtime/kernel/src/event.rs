@@ -3,10 +3,12 @@
 //! A closed list of facts from outside. What follows from them (states, operations, inputs, questions, emits) is derived and
 //! never stored. The one- and two-letter keys are the stored form; [`crate::event`] types change only by added optional fields.
 
+mod patterns;
 mod tokens;
 
 use serde::{Deserialize, Serialize};
 
+pub use patterns::Patterns;
 pub use tokens::Tokens;
 
 use crate::Json;
@@ -389,14 +391,14 @@ pub struct Config {
     #[serde(rename = "p")]
     pub profile: String,
     /// Tool patterns that are refused, such as `shell(rm *)`.
-    #[serde(rename = "d", default, skip_serializing_if = "Vec::is_empty")]
-    pub deny: Vec<String>,
+    #[serde(rename = "d", default, skip_serializing_if = "Patterns::is_empty")]
+    pub deny: Patterns,
     /// Tool patterns that a person is asked about.
-    #[serde(rename = "q", default, skip_serializing_if = "Vec::is_empty")]
-    pub ask: Vec<String>,
+    #[serde(rename = "q", default, skip_serializing_if = "Patterns::is_empty")]
+    pub ask: Patterns,
     /// Tool patterns that need no question, by policy.
-    #[serde(rename = "w", default, skip_serializing_if = "Vec::is_empty")]
-    pub allow: Vec<String>,
+    #[serde(rename = "w", default, skip_serializing_if = "Patterns::is_empty")]
+    pub allow: Patterns,
     /// Tool patterns that a person allowed for this run; not carried to forks.
     #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<String>,

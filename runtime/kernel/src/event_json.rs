@@ -186,7 +186,7 @@ fn of_outcome(outcome: &Outcome) -> Json {
 
 fn of_config(config: &Config) -> Json {
     json!({
-        "profile": config.profile, "deny": config.deny, "ask": config.ask, "allow": config.allow,
+        "profile": config.profile, "deny": config.deny[..], "ask": config.ask[..], "allow": config.allow[..],
         "grants": config.grants,
     })
 }

@@ -7,9 +7,13 @@
 //! however a call is spaced, joined or spelt as a path. A shell has more ways to run a command (`sh -c`, variables, quotes), which no rule
 //! about its line can see: what must never run is denied by denying the shell.
 
+mod protected;
+
 use serde_json::Value as Json;
 
 use crate::json::canonical_text;
+
+pub use protected::{protection, usual_protection};
 
 /// What starts another command, or sends output elsewhere, in a shell line.
 const JOINS: [char; 11] = [';', '&', '|', '\n', '\r', '`', '$', '<', '>', '(', ')'];

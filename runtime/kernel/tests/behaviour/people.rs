@@ -100,11 +100,11 @@ fn policy_decides_which_tools_need_a_person() {
         run.questions().len()
     };
     let patterns = |pattern: &str| vec![pattern.to_owned()];
-    let allow = Config { allow: patterns("shell(git *)"), ..Config::default() };
+    let allow = Config { allow: patterns("shell(git *)").into(), ..Config::default() };
     assert_eq!(asked(Config::default()), 1);
     assert_eq!(asked(allow.clone()), 0);
-    assert_eq!(asked(Config { deny: patterns("shell"), ..allow.clone() }), 1);
-    assert_eq!(asked(Config { ask: patterns("shell(*)"), ..allow }), 1);
+    assert_eq!(asked(Config { deny: patterns("shell").into(), ..allow.clone() }), 1);
+    assert_eq!(asked(Config { ask: patterns("shell(*)").into(), ..allow }), 1);
     assert_eq!(asked(Config { grants: patterns("shell(git status)"), ..Config::default() }), 0);
 }
 
@@ -123,7 +123,7 @@ fn rules_that_deny_answer_in_place_of_a_person() {
             Some(other) => panic!("{other:?} is no answer"),
         }
     };
-    let deny = |rule: &str| Config { deny: vec![rule.to_owned()], ..Config::default() };
+    let deny = |rule: &str| Config { deny: vec![rule.to_owned()].into(), ..Config::default() };
     assert_eq!(answered(Config::default(), "shell"), None);
     assert_eq!(answered(deny("read"), "shell"), None, "a person decides");
     assert_eq!(answered(deny("shell(rm *)"), "shell").unwrap(), "denied by the rule shell(rm *)");

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use outlast_kernel::event::{Event, EventKind};
 use outlast_kernel::ids::{Millis, OpId, Seq};
+use outlast_kernel::rules;
 use serde_json::json;
 
 use super::record::HeadRecord;
@@ -124,6 +125,35 @@ fn other_values_are_written_and_read_as_their_golden_files() {
     let stored = golden("commit.bin", &bytes);
     assert!(stored == bytes);
     assert_eq!(record::decode_commit(&stored), Ok(u64::MAX - 1));
+}
+
+/// Nearly every run has the usual rules, so they are written as a mark; whatever stands beside them is kept.
+#[test]
+fn the_usual_protection_is_written_short_and_read_whole() {
+    let (own, usual) = (vec!["shell(git push*)".to_owned()], rules::usual_protection());
+    let started = |ask: &[Vec<String>]| {
+        let kind = samples::every_kind().into_iter().find(|(name, _)| *name == "started");
+        let mut event = kind.unwrap().1;
+        if let EventKind::Started(started) = &mut event.kind {
+            started.config.ask = ask.concat().into();
+        }
+        event
+    };
+    let bare = encoded(&[started(&[])]).len();
+    for (lists, is_short) in [
+        (vec![usual.clone()], true),
+        (vec![own.clone(), usual.clone(), own.clone()], true),
+        (vec![usual[1..].to_vec()], false),
+        (vec![usual.clone(), usual.clone()], false),
+    ] {
+        let event = started(&lists);
+        let bytes = encoded(std::slice::from_ref(&event));
+        assert_eq!(bytes.len() < bare + 100, is_short, "{lists:?}");
+        assert_eq!(decoded(&bytes), Ok(vec![event]));
+    }
+    let event = started(&[own, usual]);
+    let stored = golden("event-started-protected.bin", &encoded(std::slice::from_ref(&event)));
+    assert_eq!(decoded(&stored), Ok(vec![event]));
 }
 
 /// A step of a release that knows blobs: one value stands elsewhere, one blob is named.

@@ -104,12 +104,12 @@ fn value() -> Json {
 }
 
 fn runs() -> Vec<(&'static str, EventKind)> {
-    let list = |items: &[&str]| items.iter().map(ToString::to_string).collect();
+    let list = |items: &[&str]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
     let config = Config {
         profile: "default".into(),
-        deny: list(&["shell(rm *)"]),
-        ask: list(&["shell(git push*)"]),
-        allow: list(&["read(*)", "grep(*)"]),
+        deny: list(&["shell(rm *)"]).into(),
+        ask: list(&["shell(git push*)"]).into(),
+        allow: list(&["read(*)", "grep(*)"]).into(),
         grants: list(&["write(./notes.md)"]),
         deny_asks: false,
     };

@@ -42,7 +42,8 @@ impl Play<'_> {
     pub(super) fn allow(&mut self, pattern: FunctionIx) -> Result<(), Problem> {
         let pattern = self.text(pattern)?;
         if self.world.runs.is_empty() {
-            self.world.config.allow.push(pattern);
+            let allow = &mut self.world.config.allow;
+            *allow = [&allow[..], &[pattern]].concat().into();
             return Ok(());
         }
         self.act(Input::Grant { pattern })
