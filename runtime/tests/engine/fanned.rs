@@ -20,6 +20,16 @@ flow Marked(xs: list<int>) -> list<text> version 1 {
   state All { each x in xs at most 50 keep going as ys { do look(x) }   on ok -> end [mark(y) for y in ys] }
 }
 
+flow Outer(groups: list<int>) -> list<int> version 1 {
+  start All
+  state All { each group in groups at most 3 as sums { run Inner(group) }   on ok -> end sums }
+}
+
+flow Inner(group: int) -> int version 1 {
+  start All
+  state All { each i in range(0, 4) at most 2 as ys { do look(10 * group + i) }   on ok -> end size(ys)   on problem -> end 0 }
+}
+
 fn mark(slot: Slot<int>) -> text =
   match slot { Done { value } => "{value}", Failed => "failed", Cut => "cut", NotStarted => "not started" }
 "#;
@@ -106,4 +116,38 @@ async fn results_that_come_in_reverse_order_stand_where_their_items_stand() {
     assert_eq!(world.value("r").await, json!(expected));
     let world = world.crash().await;
     assert_eq!(world.value("r").await, json!(expected));
+}
+
+/// Case FAN-10: a group inside a group, in two runs at once. Each group keeps to its own limit, is as wide as that allows, and knows nothing of
+/// the other run.
+#[tokio::test]
+async fn nested_limits_hold_for_each_group_of_each_run() {
+    const GROUPS: u64 = 5;
+    let world = world().await;
+    let worker = wide(&world, "w").await;
+    for run in ["a", "b"] {
+        world.start(run, "Outer", json!({ "groups": (0..GROUPS).collect::<Vec<_>>() })).await;
+    }
+    let (mut open, mut widest, mut count) = (Vec::<Task>::new(), (0, 0), 0);
+    while count < 2 * GROUPS * 4 {
+        world.settle().await;
+        // The worker has room for all that may go on, so what it has is what goes on.
+        open.extend(worker.poll(0).await.unwrap());
+        for run in ["a", "b"] {
+            let of = |task: &&Task| task.run == run;
+            let groups: Vec<u64> = open.iter().filter(of).map(|task| item(task) / 10).collect();
+            let inner = |group: &u64| groups.iter().filter(|other| *other == group).count();
+            let begun = groups.iter().collect::<std::collections::BTreeSet<_>>().len();
+            let most = groups.iter().map(inner).max().unwrap_or(0);
+            assert!(begun <= 3 && most <= 2, "{run}: {groups:?}");
+            widest = (widest.0.max(begun), widest.1.max(groups.len()));
+        }
+        let task = open.remove(0);
+        report(&worker, vec![(&task, done(json!(1)))]).await;
+        count += 1;
+    }
+    assert_eq!(widest, (3, 6), "no fewer than the limits allow");
+    for run in ["a", "b"] {
+        assert_eq!(world.value(run).await, json!([4, 4, 4, 4, 4]));
+    }
 }
