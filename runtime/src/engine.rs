@@ -17,6 +17,7 @@ mod deploy;
 mod desk;
 mod dispatch;
 mod draft;
+mod environments;
 pub(crate) mod errors;
 mod flows;
 mod forks;
@@ -57,7 +58,7 @@ use std::thread::JoinHandle;
 
 use outlast_kernel::Json;
 use outlast_protocol::{ApiError, Code};
-use outlast_store::{Put, Store, Table};
+use outlast_store::Store;
 use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -195,27 +196,6 @@ impl Engine {
     #[must_use]
     pub fn given_up(&self) -> tokio::sync::broadcast::Receiver<String> {
         self.core.given_up.subscribe()
-    }
-
-    /// Keeps an environment profile.
-    ///
-    /// # Errors
-    /// [`Code::Internal`], [`Code::DiskFull`].
-    pub async fn put_profile(&self, name: &str, record: Json) -> Result<(), ApiError> {
-        if self.profile(name)?.as_ref() == Some(&record) {
-            return Ok(());
-        }
-        let value = serde_json::to_vec(&record).map_err(|e| ApiError::new(Code::Invalid, e.to_string()))?;
-        let put = Put { table: Table::Profile, key: name.as_bytes().to_vec(), value: Some(value) };
-        self.core.ctx.committer.put(vec![put]).await.map_err(|refused| errors::refused(&refused))
-    }
-
-    /// Returns an environment profile.
-    ///
-    /// # Errors
-    /// [`Code::Internal`].
-    pub fn profile(&self, name: &str) -> Result<Option<Json>, ApiError> {
-        self.core.profile(name)
     }
 
     /// Returns the engine's time.

@@ -405,3 +405,6 @@ pub const TELEMETRY_POST_MS_MAX: u64 = 5_000;
 
 /// Milliseconds that the last spans have for being sent when the process ends.
 pub const TELEMETRY_CLOSE_MS_MAX: u64 = 2_000;
+
+/// Random bytes that the system is asked for at once, a multiple of 32: a step needs 32, and asking takes longer than making them.
+pub const RANDOM_BYTES: usize = 1_024;

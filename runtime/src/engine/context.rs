@@ -1,7 +1,7 @@
 //! What all parts of an engine share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use outlast_kernel::ids::{Millis, RunId};
 use outlast_store::Store;
@@ -19,6 +19,7 @@ use super::message::Message;
 use super::quarantine::Quarantine;
 use super::token::TokenKey;
 use super::walks::Walks;
+use crate::limits;
 use outlast_protocol::ApiError;
 
 /// What all parts of an engine share.
@@ -115,12 +116,14 @@ pub(crate) fn shard_of(run: &RunId, shards: usize) -> usize {
 pub(crate) struct Random {
     seed: Option<u64>,
     count: AtomicU64,
+    /// Bytes that the system gave and nobody has seen yet: it is asked for many at once.
+    unseen: Mutex<Vec<u8>>,
 }
 
 impl Random {
     /// Begins; with a seed the same calls give the same results.
     pub(crate) fn new(seed: Option<u64>) -> Random {
-        Random { seed, count: AtomicU64::new(0) }
+        Random { seed, count: AtomicU64::new(0), unseen: Mutex::default() }
     }
 
     /// Returns another source: what is drawn from it does not hang on what is drawn from this one.
@@ -137,15 +140,13 @@ impl Random {
             hasher.update(&seed.to_le_bytes()).update(&count.to_le_bytes());
             return *hasher.finalize().as_bytes();
         }
-        let mut bytes = [0; 32];
-        let mut filled = 0;
-        while filled < bytes.len() {
-            let Ok(n) = rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())
-            else {
-                panic!("the system gives no random bytes, so no id and no key can be made")
-            };
-            filled += n;
+        let mut unseen = self.unseen.lock().unwrap_or_else(PoisonError::into_inner);
+        if unseen.is_empty() {
+            *unseen = of_the_system();
         }
+        let (mut bytes, rest) = ([0; 32], unseen.len() - 32);
+        bytes.copy_from_slice(&unseen[rest..]);
+        unseen.truncate(rest);
         bytes
     }
 
@@ -161,6 +162,20 @@ impl Random {
         base32(&mut text, self.number(), 9);
         text
     }
+}
+
+/// Returns bytes that nobody can guess.
+fn of_the_system() -> Vec<u8> {
+    let mut bytes = vec![0; limits::RANDOM_BYTES];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let Ok(n) = rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())
+        else {
+            panic!("the system gives no random bytes, so no id and no key can be made")
+        };
+        filled += n;
+    }
+    bytes
 }
 
 /// Returns the number that so many bytes begin with.

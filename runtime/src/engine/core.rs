@@ -16,6 +16,7 @@ use super::adoption::Freed;
 use super::committer::{Refused, Work};
 use super::context::{Context, Shards};
 use super::dispatch::Due;
+use super::environments::LastProfile;
 use super::errors;
 use super::message::{Message, Reply};
 use super::session::Record;
@@ -31,6 +32,8 @@ pub(crate) struct Core {
     owed: Mutex<Vec<Put>>,
     /// Whether runs of the last epoch are still being put back to work.
     pub(crate) recovering: watch::Sender<bool>,
+    /// The environment of the run that started last.
+    pub(crate) last_profile: LastProfile,
     /// Tells which workers were given up, by boot id.
     pub(crate) given_up: broadcast::Sender<String>,
 }
@@ -45,6 +48,7 @@ impl Core {
             records: Mutex::new(records),
             owed: Mutex::new(owed),
             recovering: watch::Sender::new(true),
+            last_profile: LastProfile::default(),
             given_up: broadcast::Sender::new(limits::GIVEN_UP_KEPT),
         }
     }

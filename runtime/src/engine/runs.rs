@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use outlast_dsl::machine::Machine;
 use outlast_kernel::Json;
-use outlast_kernel::event::{Choice, Config, Settlement};
+use outlast_kernel::event::{Choice, Settlement};
 use outlast_kernel::ids::{Millis, OpId, RunId, Seq};
 use outlast_kernel::input::Input;
-use outlast_protocol::requests::{self, Accepted, List, Permissions};
+use outlast_protocol::requests::{self, Accepted, List};
 use outlast_protocol::run::RunView;
 use outlast_protocol::{ApiError, Code};
-use outlast_store::{Filter, Status, Summary, Table};
-use serde::Deserialize as _;
+use outlast_store::{Filter, Status, Summary};
 use serde_json::json;
 
 use super::Engine;
@@ -53,15 +52,7 @@ impl Core {
             return Err(ApiError::new(Code::Invalid, message).at("machine"));
         }
         let profile = request.profile.unwrap_or_default();
-        let permissions = self.permissions(&profile, request.permissions.unwrap_or_default())?;
-        let config = Config {
-            profile,
-            deny: permissions.deny,
-            ask: permissions.ask,
-            allow: permissions.allow,
-            grants: Vec::new(),
-            deny_asks: permissions.deny_asks,
-        };
+        let config = self.configure(profile, request.permissions.unwrap_or_default())?;
         let start = StartRun {
             run: run.clone(),
             flow: request.flow,
@@ -78,25 +69,6 @@ impl Core {
             by: by.to_owned(),
         };
         self.ask(&run, |reply| Message::Start(Box::new(start), reply)).await
-    }
-
-    /// Joins the rules of a request with those of the environment; the environment's deny and ask rules bind whoever starts a run.
-    fn permissions(&self, profile: &str, own: Permissions) -> Result<Permissions, ApiError> {
-        own.check().map_err(|error| ApiError::new(Code::Invalid, error.to_string()).at("permissions"))?;
-        let record = self.profile(profile)?.unwrap_or_default();
-        let given = record.get("permissions").map(Permissions::deserialize).transpose().map_err(|error| {
-            ApiError::new(Code::Internal, format!("the permissions of profile {profile}: {error}"))
-        })?;
-        Ok(given.unwrap_or_default().and(own))
-    }
-
-    /// As [`Engine::profile`].
-    pub(crate) fn profile(&self, name: &str) -> Result<Option<Json>, ApiError> {
-        let bytes = self.ctx.store.get(Table::Profile, name.as_bytes()).map_err(|e| errors::store(&e))?;
-        let Some(bytes) = bytes else { return Ok(None) };
-        serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|e| ApiError::new(Code::Internal, format!("profile {name} cannot be read: {e}")))
     }
 }
 

@@ -10,6 +10,7 @@ use outlast_kernel::operation::{Operation, OperationKind, Outcome, Question};
 use outlast_kernel::text::time_text;
 use outlast_protocol::run::{OutcomeView, QuestionView, RunView, TokensView, WaitingFor};
 use outlast_store::{Status, Summary};
+use serde::Serialize;
 use serde_json::json;
 
 use super::dispatch::Dispatch;
@@ -52,6 +53,39 @@ impl Facts {
     }
 }
 
+/// What can move a run, and how that is called.
+struct Standing {
+    status: &'static str,
+    waiting_for: Option<WaitingFor>,
+    motion: Motion,
+}
+
+/// Says where a run stands. Without a `dispatch`: as lists show it, which know nothing of workers.
+fn standing(
+    facts: &Facts,
+    state: &State,
+    now: Millis,
+    flows: &Flows,
+    dispatch: Option<&Dispatch>,
+) -> Standing {
+    let (waiting_for, motion) = if let Some(blocked) = state.blocked() {
+        let (line, expression) = flows.locate(&facts.machine, &blocked.place);
+        let cause = blocked.cause.clone();
+        (Some(WaitingFor::Blocked { event: blocked.event, line, expression, cause }), Motion::Still)
+    } else if state.outcome().is_some() {
+        (None, Motion::Still)
+    } else {
+        waiting_for(state.run(), &state.config().profile, state.operations(), now, dispatch)
+    };
+    let status = match (state.outcome(), state.blocked(), motion) {
+        (Some(_), _, _) => "ended",
+        (None, Some(_), _) => "blocked",
+        (None, None, Motion::Moves) => "running",
+        (None, None, Motion::Waits | Motion::People | Motion::Still) => "waiting",
+    };
+    Standing { status, waiting_for, motion }
+}
+
 /// Shows a run. Without a `dispatch`: as lists show it, which know nothing of workers.
 pub(crate) fn view(
     facts: &Facts,
@@ -60,25 +94,9 @@ pub(crate) fn view(
     flows: &Flows,
     dispatch: Option<&Dispatch>,
 ) -> (RunView, Motion) {
-    let profile = state.config().profile.clone();
-    let run = state.run();
-    let (waiting_for, motion) = if let Some(blocked) = state.blocked() {
-        let (line, expression) = flows.locate(&facts.machine, &blocked.place);
-        let cause = blocked.cause.clone();
-        (Some(WaitingFor::Blocked { event: blocked.event, line, expression, cause }), Motion::Still)
-    } else if state.outcome().is_some() {
-        (None, Motion::Still)
-    } else {
-        waiting_for(run, &profile, state.operations(), now, dispatch)
-    };
-    let status = match (state.outcome(), state.blocked(), motion) {
-        (Some(_), _, _) => "ended",
-        (None, Some(_), _) => "blocked",
-        (None, None, Motion::Moves) => "running",
-        (None, None, Motion::Waits | Motion::People | Motion::Still) => "waiting",
-    };
+    let Standing { status, waiting_for, motion } = standing(facts, state, now, flows, dispatch);
     let view = RunView {
-        id: run.to_string(),
+        id: state.run().to_string(),
         flow: facts.flow.clone(),
         machine: facts.machine.clone(),
         status: status.into(),
@@ -93,16 +111,17 @@ pub(crate) fn view(
         started_at: time_text(facts.started_at),
         updated_at: time_text(state.time()),
         parent: facts.parent.clone(),
-        profile,
+        profile: state.config().profile.clone(),
     };
     (view, motion)
 }
 
 /// Makes what the store keeps for lists and look-ups, and tells what can move the run, as far as its history tells.
 pub(crate) fn summary(facts: &Facts, state: &State, now: Millis, flows: &Flows) -> (Summary, Motion) {
-    let (view, motion) = view(facts, state, now, flows, None);
+    let standing = standing(facts, state, now, flows, None);
+    let motion = standing.motion;
     // Work that waits for a worker may be in hand: whoever reads the list asks the dispatch.
-    let for_worker = matches!(view.waiting_for, Some(WaitingFor::Worker { .. }));
+    let for_worker = matches!(standing.waiting_for, Some(WaitingFor::Worker { .. }));
     let status = match (state.outcome(), state.blocked(), motion) {
         (Some(_), _, _) => Status::Ended,
         (None, Some(_), _) => Status::Blocked,
@@ -118,38 +137,57 @@ pub(crate) fn summary(facts: &Facts, state: &State, now: Millis, flows: &Flows) 
         status,
         started_at: facts.started_at,
         updated_at: state.time(),
-        view: doubted(thinned(view), state),
+        view: thin(facts, state, standing),
     };
     (summary, motion)
 }
 
-/// Returns what the store keeps of a view: not what the summary around it says too, nor what is as in most runs. It is written with every
-/// step of every run.
-fn thinned(view: RunView) -> Json {
-    let mut thin = serde_json::to_value(view).unwrap_or_default();
-    if let Some(fields) = thin.as_object_mut() {
-        for said in ["id", "flow", "machine", "profile", "started_at", "updated_at"] {
-            fields.remove(said);
-        }
-        fields.retain(|name, value| usual(name).is_none_or(|usual| *value != usual));
+/// Makes what the store keeps of a view: not what the summary around it says too, nor what is as in most runs. It is written with every
+/// step of every run. How many operations are in doubt stands there for the census alone.
+fn thin(facts: &Facts, state: &State, Standing { status, waiting_for, .. }: Standing) -> Json {
+    let mut fields = serde_json::Map::new();
+    let mut keep = |name: &str, value: Json| drop(fields.insert(name.to_owned(), value));
+    keep("status", status.into());
+    keep("state", state.path().into());
+    keep("events", state.last().0.into());
+    if let Some(waiting_for) = waiting_for {
+        keep("waiting_for", shown(waiting_for));
     }
-    thin
-}
-
-/// Adds how many operations are in doubt, for the census alone.
-fn doubted(mut thin: Json, state: &State) -> Json {
+    if let Some(ended) = state.outcome() {
+        keep("outcome", shown(outcome(ended)));
+    }
+    let questions: Vec<Json> = state.operations().filter_map(question).map(shown).collect();
+    let mail = state.unread().into_iter().map(|(id, name, value)| unread(&id, &name, &value));
+    let usually =
+        [("questions", questions.into()), ("unread", mail.collect()), ("cost", state.cost().into())];
+    for (name, value) in usually {
+        if usual(name).as_ref() != Some(&value) {
+            keep(name, value);
+        }
+    }
+    let tokens = tokens(state.tokens());
+    if tokens != TokensView::default() {
+        keep("tokens", shown(tokens));
+    }
+    if let Some(parent) = &facts.parent {
+        keep("parent", parent.clone());
+    }
     let doubts = state.in_doubt().count();
     if doubts > 0 {
-        thin["in_doubt"] = json!(doubts);
+        keep("in_doubt", doubts.into());
     }
-    thin
+    Json::Object(fields)
+}
+
+fn shown(part: impl Serialize) -> Json {
+    serde_json::to_value(part).unwrap_or_default()
 }
 
 /// Returns what a field is in most runs.
 fn usual(field: &str) -> Option<Json> {
     match field {
-        "questions" | "unread" => Some(json!([])),
-        "cost" => Some(json!("0")),
+        "questions" | "unread" => Some(Json::Array(Vec::new())),
+        "cost" => Some("0".into()),
         "tokens" => Some(json!(TokensView::default())),
         _ => None,
     }
@@ -278,13 +316,14 @@ mod tests {
     }
 
     #[test]
-    fn a_view_is_stored_thin_and_read_whole() {
-        let asked = RunView { unread: vec![json!(1)], cost: "0.5".into(), parent: Some(json!({})), ..view() };
-        for shown in [view(), asked] {
-            let thin = thinned(shown.clone());
-            assert!(thin["machine"].is_null() && thin.to_string().len() < 100, "{thin}");
-            assert_eq!(stored(Summary { view: thin, ..summary() }).unwrap(), shown);
-        }
+    fn a_view_that_was_stored_thin_is_read_whole() {
+        let thin = json!({ "status": "waiting", "state": "S", "events": 7 });
+        assert_eq!(stored(Summary { view: thin.clone(), ..summary() }).unwrap(), view());
+        let mut asked = thin;
+        asked["unread"] = json!([1]);
+        asked["cost"] = json!("0.5");
+        let shown = RunView { unread: vec![json!(1)], cost: "0.5".into(), ..view() };
+        assert_eq!(stored(Summary { view: asked, ..summary() }).unwrap(), shown);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! From start to end, with workers.
 
 use outlast_protocol::Code;
+use outlast_protocol::requests::Fork;
 use outlast_protocol::worker::ReceiptStatus::{Accepted, Superseded, UnknownToken};
 use serde_json::json;
 
@@ -210,4 +211,36 @@ async fn a_handler_that_was_done_is_not_done_again_after_a_crash() {
     assert_eq!(world.value("r").await, json!("paid"));
     assert_eq!(world.kinds("r").await, ["started", "failed", "done", "begun", "done"]);
     assert!(worker.tasks().await.is_empty());
+}
+
+const NOTED: &str = r#"
+flow Noted() -> text version 1 {
+  message Note { text: text }
+  start Ask
+  state Ask { ask "Well?" to "owner" within 1h   on approve -> end "yes"   on reject, timeout -> end "no" }
+}
+"#;
+
+/// Lists come from what is stored with each step, a look from the state.
+#[tokio::test]
+async fn a_list_shows_what_a_look_at_each_run_shows() {
+    let world = World::new().await;
+    world.deploy(NOTED).await;
+    world.start("asks", "Noted", json!({})).await;
+    world.say("asks", "Note", json!({ "text": "psst" })).await.unwrap();
+    world.start("ended", "Ask", json!({ "x": 7 })).await;
+    world.engine.answer("ended", super::world::approve(), "ann").await.unwrap();
+    world.start("talks", "Chat", json!({ "topic": "hi" })).await;
+    let fork = Fork { at: None, id: Some("forked".into()), children: None };
+    world.engine.fork("asks", fork, "ann").await.unwrap();
+    let worker = world.worker("w").await;
+    world.start("failed", "Two", json!({ "x": 1 })).await;
+    worker.fails(&worker.task().await, "failed").await;
+    world.settle().await;
+    let listed = world.engine.list(outlast_store::Filter::default()).await.unwrap().items;
+    assert_eq!(listed.len(), 5);
+    assert!(listed.iter().any(|view| !view.unread.is_empty() && view.parent.is_some()));
+    for view in listed {
+        assert_eq!(view, world.engine.get(&view.id).await.unwrap());
+    }
 }
