@@ -33,7 +33,12 @@ const FIGURES: [(&str, &[&str]); 6] = [
     ),
     (
         "idle",
-        &["starts", "memory over an empty engine", "memory after a restart, over an empty engine", "disk"],
+        &[
+            "starts",
+            "memory over an empty engine",
+            "memory after a restart, over an empty engine",
+            "disk, without journals",
+        ],
     ),
     (
         "history",

@@ -27,9 +27,10 @@ use clap::Parser as _;
 use mimalloc::MiMalloc;
 use outlast_workers::sdk::MaskedLog;
 use outlast_workers::tools::guard;
+use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
 
-use arguments::Cli;
+use arguments::{Cli, Command};
 use failure::{Exit, Failure};
 
 /// Half of what the engine did in the system's allocator was handing memory from one thread to another.
@@ -49,7 +50,12 @@ fn main() -> ExitCode {
     };
     let filter = EnvFilter::try_from_env("OUTLAST_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| MaskedLog).with_ansi(false).init();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let mut runtime = match &cli.command {
+        // One thread does nothing as fast as several, and leaves the processors to what is measured.
+        Command::Worker(worker) if worker.does_nothing() => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
+    let runtime = match runtime.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             let failure = Failure::new(Exit::Unavailable, format!("cannot start: {error}"));

@@ -49,6 +49,13 @@ enum Kind {
     Bench,
 }
 
+impl Arguments {
+    /// Whether it is the worker of `outlast bench`.
+    pub(crate) fn does_nothing(&self) -> bool {
+        matches!(self.kind, Kind::Bench)
+    }
+}
+
 /// Runs a worker until it is told to end.
 pub(crate) async fn worker(data: Option<&std::path::Path>, arguments: &Arguments) -> Result<Exit, Failure> {
     let connect = match &arguments.connect {

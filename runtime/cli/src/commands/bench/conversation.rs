@@ -17,12 +17,12 @@ pub(super) async fn measure(bench: &Bench) -> Result<Vec<Figure>, Failure> {
     let turns = bench.part(BENCH_TURNS, 12);
     let load = Load::new(crew.socket(), "talk", ("Talk", json!({ "turns": turns })));
     let mut connection = load.connect().await?;
-    let before = crew.bytes_on_disk();
+    let (before, _) = crew.bytes_on_disk();
     let start = std::time::Instant::now();
     load.start(&mut connection, 0).await?;
     load.end(&mut connection, 0).await?;
     let time = start.elapsed();
-    let on_disk = crew.bytes_on_disk().saturating_sub(before) as f64;
+    let on_disk = crew.bytes_on_disk().0.saturating_sub(before) as f64;
     let usage: Value = connection.get(&format!("/v1/runs/{}/usage", load.id(0))).await?;
     let moments = moments(&mut connection, &load.id(0)).await?;
     let part = moments.len() / 3;

@@ -138,8 +138,8 @@ impl Crew {
         self.place.path().join("ledger")
     }
 
-    /// Returns the bytes that the store takes on the disk.
-    pub(super) fn bytes_on_disk(&self) -> u64 {
+    /// Returns the bytes that the store takes on the disk, and those of its journals among them.
+    pub(super) fn bytes_on_disk(&self) -> (u64, u64) {
         bytes_on_disk(&self.data())
     }
 

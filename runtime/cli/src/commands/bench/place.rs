@@ -44,20 +44,26 @@ pub(super) fn beside(data: &Path) -> PathBuf {
     around.map_or_else(std::env::temp_dir, Path::to_path_buf)
 }
 
-/// Returns the bytes that a directory takes on the disk: reserved ones that were never written do not count.
-pub(super) fn bytes_on_disk(directory: &Path) -> u64 {
+/// Returns the bytes that a directory takes on the disk, and those of the journals among them: reserved ones that were never written do not
+/// count.
+pub(super) fn bytes_on_disk(directory: &Path) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt as _;
-    let mut bytes = 0;
+    let (mut bytes, mut journals) = (0, 0);
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         // A file may go between being listed and being looked at.
         let Ok(meta) = entry.metadata() else { continue };
         // The unit is 512 bytes, whatever the file system's block.
-        bytes += meta.blocks() * 512;
+        let of_file = meta.blocks() * 512;
+        bytes += of_file;
+        if entry.path().extension().is_some_and(|extension| extension == "jnl") {
+            journals += of_file;
+        }
         if meta.is_dir() {
-            bytes += bytes_on_disk(&entry.path());
+            let (more, of_journals) = bytes_on_disk(&entry.path());
+            (bytes, journals) = (bytes + more, journals + of_journals);
         }
     }
-    bytes
+    (bytes, journals)
 }
 
 #[cfg(test)]
@@ -71,7 +77,9 @@ mod tests {
         let place = Place::make(root.path()).unwrap();
         std::fs::create_dir(place.path().join("inner")).unwrap();
         std::fs::write(place.path().join("inner/file"), [1; 10_000]).unwrap();
-        assert!(bytes_on_disk(place.path()) >= 10_000);
+        std::fs::write(place.path().join("inner/0.jnl"), [1; 10_000]).unwrap();
+        let (bytes, journals) = bytes_on_disk(place.path());
+        assert!(bytes >= 20_000 && (10_000..20_000).contains(&journals), "{bytes} {journals}");
         let path = place.path().to_path_buf();
         drop(place);
         assert!(!path.exists() && root.path().join("kept").exists());
