@@ -13,6 +13,7 @@ mod files;
 mod flow_file;
 mod input;
 mod limits;
+mod log;
 mod open;
 mod out;
 mod servers;
@@ -25,10 +26,8 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use mimalloc::MiMalloc;
-use outlast_workers::sdk::MaskedLog;
 use outlast_workers::tools::guard;
 use tokio::runtime::Builder;
-use tracing_subscriber::EnvFilter;
 
 use arguments::{Cli, Command};
 use failure::{Exit, Failure};
@@ -48,8 +47,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return misused(&tip::helpful(error)),
     };
-    let filter = EnvFilter::try_from_env("OUTLAST_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| MaskedLog).with_ansi(false).init();
+    if let Err(failure) = log::begin() {
+        return failure.report(cli.json).into();
+    }
     let mut runtime = match &cli.command {
         // One thread does nothing as fast as several, and leaves the processors to what is measured.
         Command::Worker(worker) if worker.does_nothing() => Builder::new_current_thread(),
