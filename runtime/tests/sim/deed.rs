@@ -122,6 +122,15 @@ pub(crate) enum Deed {
     },
     FillDisk,
     EmptyDisk,
+    /// A run goes on a second time from one of its events.
+    Fork {
+        run: u8,
+        at: u8,
+    },
+    /// One of the runs that have ended is deleted.
+    Delete {
+        which: u8,
+    },
 }
 
 /// Draws a list of deeds.
@@ -135,7 +144,23 @@ pub(crate) fn draw(seed: u64) -> Vec<Deed> {
             _ => deeds.push(one(&mut random)),
         }
     }
+    copies(&mut Random(!seed), &mut deeds);
     deeds
+}
+
+/// Strews forks and deletions in.
+fn copies(random: &mut Random, deeds: &mut Vec<Deed>) {
+    for _ in 0..random.below(8) {
+        let at = random.below(deeds.len() as u64 + 1);
+        let run = random.byte(RUNS);
+        let deed = match random.below(5) {
+            0 | 1 => Deed::Delete { which: random.byte(RUNS) },
+            // A fork is not told of children that its parent spawned, and waits for them for a day.
+            _ if run == PARENT => continue,
+            _ => Deed::Fork { run, at: random.byte(12) },
+        };
+        deeds.insert(usize::try_from(at).unwrap_or(0), deed);
+    }
 }
 
 /// Draws deeds that seldom come together by chance, each of which makes the next one worth something.

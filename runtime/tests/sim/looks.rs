@@ -4,7 +4,7 @@
 
 use outlast_kernel::ids::{RunId, Seq};
 use outlast_protocol::run::{Frame, RunView};
-use outlast_store::{Batch, Filter, MemoryStore, RunWrite, Side, Store as _, StoreError};
+use outlast_store::{Batch, Filter, MemoryStore, RunWrite, Side, Status, Store as _, StoreError, Table};
 use serde_json::{Value as Json, json};
 
 use crate::deed::Deed;
@@ -71,14 +71,30 @@ impl World {
     fn check_store(&self) -> Verdict {
         // A store that fails says nothing.
         let Ok(report) = self.store.check() else { return Ok(()) };
-        demand(report.findings.is_empty(), || format!("the store finds {:?}", report.findings))
+        demand(report.findings.is_empty(), || format!("the store finds {:?}", report.findings))?;
+        let kept = self.store.get(Table::Setting, b"census");
+        let (Ok(Some(kept)), Ok(page)) =
+            (kept, self.store.summaries(&Filter { limit: 100, ..Filter::default() }))
+        else {
+            return Ok(());
+        };
+        let kept: Json = serde_json::from_slice(&kept).unwrap_or_default();
+        let of = |status| page.items.iter().filter(|summary| summary.status == status).count();
+        let questions =
+            page.items.iter().map(|summary| summary.view["questions"].as_array().map_or(0, Vec::len));
+        let doubts = page.items.iter().map(|summary| summary.view["in_doubt"].as_u64().unwrap_or(0));
+        let counted = json!({
+            "running": of(Status::Running), "waiting": of(Status::Waiting), "blocked": of(Status::Blocked),
+            "ended": of(Status::Ended), "questions": questions.sum::<usize>(), "in_doubt": doubts.sum::<u64>(),
+        });
+        demand(kept["counts"] == counted, || format!("the census is {kept} and counting gives {counted}"))
     }
 
     /// Lets a deed happen and holds its commit on the way to the disk: what a reader sees meanwhile must be there afterwards, also
     /// if the process dies right then.
     pub(crate) async fn happen_in_sight(&mut self, deed: Deed, (run, dies): (u8, bool)) -> Verdict {
-        // These two do not go through the runtime: nothing of them could be held, or they would wait for what is.
-        if matches!(deed, Deed::Crash | Deed::WriteAgain { .. }) {
+        // These do not go through the runtime, or read before they write: nothing of them could be held, or they would wait for what is.
+        if matches!(deed, Deed::Crash | Deed::WriteAgain { .. } | Deed::Fork { .. } | Deed::Delete { .. }) {
             return self.happen(deed).await;
         }
         let (engine, store, run) = (self.engine.clone(), self.store.clone(), name(run));

@@ -9,6 +9,7 @@
 #[cfg(feature = "breakages")]
 mod breakages;
 mod calls;
+mod copies;
 mod deed;
 mod flows;
 mod looks;

@@ -8,6 +8,8 @@ use outlast_protocol::run::Frame;
 use outlast_protocol::worker::Task;
 use serde_json::{Value as Json, json};
 
+use crate::copies::nobodys;
+
 /// What went wrong, in words; `Ok` if nothing did.
 pub(crate) type Verdict = Result<(), String>;
 
@@ -47,11 +49,29 @@ pub(crate) struct Seen {
     /// The idempotency key of each operation.
     keys: BTreeMap<OpKey, String>,
     pub(crate) effects: Vec<Effect>,
+    /// What each fork shares with its parent.
+    shared: BTreeMap<String, Vec<Json>>,
+    /// Runs whose deletion was acknowledged.
+    pub(crate) deleted: BTreeSet<String>,
+    /// Runs whose deletion was asked for.
+    pub(crate) perhaps_deleted: BTreeSet<String>,
 }
 
 impl Seen {
     pub(crate) fn acknowledge(&mut self, run: &str, n: u64, kind: &'static str) {
         self.acknowledged.push((run.to_owned(), n, kind));
+    }
+
+    /// Whether a run is deleted, or may be.
+    pub(crate) fn is_gone(&self, run: &str) -> bool {
+        self.perhaps_deleted.contains(run)
+    }
+
+    /// A run was forked, and shares these events with its parent for ever.
+    pub(crate) fn forked(&mut self, run: &str, events: Vec<Json>) -> Verdict {
+        let events: Vec<Json> = events.iter().map(nobodys).collect();
+        let known = self.shared.entry(run.to_owned()).or_insert_with(|| events.clone());
+        demand(*known == events, || format!("{run} shares {known:?} with its parent, which has {events:?}"))
     }
 
     /// A stream showed something of an event, which therefore is there for ever.
@@ -110,6 +130,10 @@ impl Seen {
         let kept = events.len() >= before.len() && events.starts_with(before);
         demand(kept, || format!("the history of {run} was {before:?} and is {events:?}"))?;
         *before = events;
+        let shared = self.shared.get(run).map(Vec::as_slice).unwrap_or_default();
+        let is_shared = before.iter().map(nobodys).take(shared.len()).eq(shared.iter().cloned());
+        demand(is_shared, || format!("{run} shared {shared:?} with its parent and has {before:?}"))?;
+        demand(!self.deleted.contains(run), || format!("{run} was deleted and is there"))?;
         let early = before
             .iter()
             .find(|event| event["kind"] == "timer_fired" && event["due"].as_str() > event["time"].as_str());

@@ -132,6 +132,8 @@ impl World {
                 Ok(())
             }
             Deed::WriteAgain { run } => self.write_again(run),
+            Deed::Fork { run, at } => self.fork(run, at).await,
+            Deed::Delete { which } => self.delete(which).await,
             // It is about what happens next.
             Deed::Peek { .. } => Ok(()),
             Deed::RefuseAt { commits, times } => {
@@ -163,6 +165,9 @@ impl World {
             profile: Some("p".into()),
             ..Start::default()
         };
+        if self.seen.is_gone(&name(run)) {
+            return Ok(());
+        }
         let was_there = self.seen.started.contains(&name(run));
         let Ok((_, existing)) = self.engine.start(start, "test").await else { return Ok(()) };
         self.seen.started.insert(name(run));
@@ -170,7 +175,7 @@ impl World {
     }
 
     async fn start_with_other_input(&mut self, run: u8) -> Verdict {
-        if !self.seen.started.contains(&name(run)) {
+        if !self.seen.started.contains(&name(run)) || self.seen.is_gone(&name(run)) {
             return Ok(());
         }
         let start = Start {
