@@ -27,16 +27,16 @@ const NOTICED: &[&str] = &[
     "EndLeasesEarly",
     "FireEarly",
     "StartAgain",
+    "ForgetLineage",
+    "ForgetForkReference",
+    "PurgeWhatForksShare",
 ];
 
 /// Promises that the world of the simulator has no room for, each with the reason.
 const ELSEWHERE: &[(&str, &str)] = &[
-    ("ForgetLineage", "nobody forks a run"),
-    ("ForgetForkReference", "nobody forks a run"),
-    ("PurgeWhatForksShare", "nobody forks a run"),
-    ("ForgetBegunOfDeleted", "nobody deletes a run"),
-    ("ForgetBegunSince", "nobody forks a run"),
-    ("SkipPurge", "nobody deletes a run"),
+    ("ForgetBegunOfDeleted", "300 seeds delete no run that a fork shares what was begun with"),
+    ("ForgetBegunSince", "300 seeds fork no run from before what it began last"),
+    ("SkipPurge", "what deleted runs leave costs room only, and nobody measures it"),
     ("ForgetBlobReference", "its values are small and stand in their events"),
     ("SweepNamedBlobs", "its values are small and stand in their events"),
     ("BackUpLess", "nobody makes a backup"),

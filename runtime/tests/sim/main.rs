@@ -1,5 +1,6 @@
 //! A seeded simulator: one runtime over a store that forgets what was not synced, workers over a network that loses calls and answers,
-//! people, a clock; crashes at every side of a commit, failed syncs, full disks, workers that are cut off, stopped and killed.
+//! people who also fork and delete runs, a clock; crashes at every side of a commit, failed syncs, full disks, workers that are cut off, stopped and
+//! killed.
 //!
 //! A seed gives a list of deeds ([`deed`]), which happen to a world ([`world`]); what was promised meanwhile must stay true
 //! ([`seen`]). A seed that fails is printed with the deeds that are needed for it, as few as were found.
