@@ -5,6 +5,7 @@
 
 mod limited;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -187,7 +188,8 @@ impl<'a> Api<'a> {
             }
         };
         let filter = Filter {
-            status,
+            statuses: status.into_iter().collect(),
+            besides: BTreeSet::new(),
             flow: wanted.flow,
             profile: wanted.profile,
             started_before: None,

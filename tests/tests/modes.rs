@@ -127,6 +127,21 @@ fn a_batch_that_is_killed_is_continued_by_talking() {
 }
 
 #[test]
+fn the_newest_run_of_a_directory_is_found_behind_many_others() {
+    let world = World::with_flows();
+    let end = world.run(&["run", "--task", "count the lines", "--id", "count"]);
+    assert_eq!(end.code, Some(3), "{end:?}");
+    let (_host, api) = world.serve(&["flows/desk.flow", "--no-workers"]);
+    for i in 0..250 {
+        let start = json!({"flow": "Desk", "input": {"topic": "t"}, "id": format!("other-{i}"), "profile": "elsewhere"});
+        let started = api.post("/v1/runs", &start);
+        assert_eq!(started.status, 201, "{started:?}");
+    }
+    let mut chat = world.start(&["chat", "--continue"]);
+    chat.line("the question", |line| line.contains("Run shell?"));
+}
+
+#[test]
 fn a_run_started_over_http_and_killed_is_finished_as_a_batch() {
     let world = World::with_examples();
     let (mut host, api) = world.serve(&["examples/report.flow"]);

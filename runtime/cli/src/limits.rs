@@ -76,6 +76,9 @@ pub(crate) const PATTERNS_SHOWN_MAX: usize = 8;
 /// Messages that wait for their turn and are shown by their beginnings.
 pub(crate) const QUEUE_ROWS_MAX: usize = 3;
 
+/// Pages of runs of one status that are asked for to find some to pick from: one may hold none that fits, where there are many others.
+pub(crate) const PICK_PAGES_MAX: usize = 50;
+
 /// Runs or messages that can be picked from: the newest ones.
 pub(crate) const CHOICES_MAX: usize = 100;
 /// Rows of a list that is picked from, if the terminal has as many.

@@ -121,9 +121,9 @@ impl Core {
         let now = self.ctx.clock.now();
         // Runs are listed by their starts, and what started later cannot have ended long enough ago.
         let started_before = Some(Millis(now.0.saturating_sub_unsigned(shortest)).plus(1));
-        let status = Some(Status::Ended);
+        let statuses = vec![Status::Ended];
         let mut filter =
-            Filter { status, started_before, limit: limits::RETENTION_PAGE, ..Filter::default() };
+            Filter { statuses, started_before, limit: limits::RETENTION_PAGE, ..Filter::default() };
         loop {
             let (store, wanted) = (Arc::clone(&self.ctx.store), filter.clone());
             let page = match tokio::task::spawn_blocking(move || store.summaries(&wanted)).await {

@@ -151,15 +151,21 @@ impl Engine {
             .map_err(|_| errors::no_run(run.chars().take(limits::QUOTED_CHARS).collect::<String>()))
     }
 
-    /// Returns runs, newest first. Whether work is in hand is known to the engine only, so runs with work are looked at.
+    /// Returns runs, newest first. Whether work is in hand is known to the engine only, so runs with work are looked at. A page may hold
+    /// fewer than asked for, even none, while `next` names another.
     ///
     /// # Errors
     /// [`Code::InvalidCursor`].
     pub async fn list(&self, filter: Filter) -> Result<List<RunView>, ApiError> {
-        let wanted = filter.status;
+        let wanted = filter.statuses.clone();
+        let mut stored = filter;
         // The store takes ready work as running; whether a worker has it, or nobody can go on with it, is seen below.
-        let either = matches!(wanted, Some(Status::Running | Status::Waiting | Status::Blocked));
-        let stored = Filter { status: if either { None } else { wanted }, ..filter };
+        if wanted.contains(&Status::Waiting) || wanted.contains(&Status::Blocked) {
+            stored.statuses.push(Status::Running);
+        }
+        if wanted.contains(&Status::Blocked) {
+            stored.besides.extend(self.core.ctx.quarantine.runs());
+        }
         let page = self.core.ctx.store.summaries(&stored).map_err(|e| errors::store(&e))?;
         let mut items = Vec::new();
         for summary in page.items {
@@ -169,13 +175,13 @@ impl Engine {
             } else {
                 stored_view(summary)?
             };
-            let fits = match wanted {
-                Some(Status::Running) => view.status == "running",
-                Some(Status::Waiting) => view.status == "waiting",
-                Some(Status::Blocked) => view.status == "blocked",
-                Some(Status::Ended) | None => true,
+            let fits = |status: &Status| match status {
+                Status::Running => view.status == "running",
+                Status::Waiting => view.status == "waiting",
+                Status::Blocked => view.status == "blocked",
+                Status::Ended => view.status == "ended",
             };
-            if fits {
+            if wanted.is_empty() || wanted.iter().any(fits) {
                 items.push(view);
             }
         }

@@ -1,5 +1,6 @@
 //! The trait that the engine writes and reads through.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use outlast_kernel::event::Event;
@@ -205,8 +206,10 @@ pub struct Stats {
 /// Which summaries are wanted.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Only this status.
-    pub status: Option<Status>,
+    /// Only these statuses; none: all.
+    pub statuses: Vec<Status>,
+    /// These runs too, whatever their status.
+    pub besides: BTreeSet<RunId>,
     /// Only this flow.
     pub flow: Option<String>,
     /// Only this profile.

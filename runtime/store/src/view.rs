@@ -145,7 +145,9 @@ pub(crate) fn summaries(view: &impl View, filter: &Filter) -> Result<Page, Store
 }
 
 fn fits(filter: &Filter, summary: &Summary) -> bool {
-    filter.status.is_none_or(|status| status == summary.status)
+    (filter.statuses.is_empty()
+        || filter.statuses.contains(&summary.status)
+        || filter.besides.contains(&summary.run))
         && filter.flow.as_ref().is_none_or(|flow| *flow == summary.flow)
         && filter.profile.as_ref().is_none_or(|profile| *profile == summary.profile)
 }

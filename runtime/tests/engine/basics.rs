@@ -147,7 +147,7 @@ async fn what_a_run_waits_for_is_true() {
     assert_eq!(world.waits_for("r3").await, "worker", "the only worker is busy");
     worker.done(&task, json!(1)).await;
     let running =
-        outlast_store::Filter { status: Some(outlast_store::Status::Running), ..Default::default() };
+        outlast_store::Filter { statuses: vec![outlast_store::Status::Running], ..Default::default() };
     assert_eq!(world.engine.list(running).await.unwrap().items.len(), 5);
 }
 

@@ -43,7 +43,7 @@ async fn a_process_puts_its_runs_back_to_work() {
     let engine = engine(&directory, true).await;
     recovered(&engine).await;
     let (bad, good) = (engine.get("bad").await.unwrap(), engine.get("good").await.unwrap());
-    let blocked = Filter { status: Some(outlast_store::Status::Blocked), ..Filter::default() };
+    let blocked = Filter { statuses: vec![outlast_store::Status::Blocked], ..Filter::default() };
     let seen = json!({
         "bad": bad.status,
         "why": bad.waiting_for,

@@ -163,7 +163,9 @@ pub(super) fn filters(place: &dyn Place) -> Result<(), StoreError> {
     store.commit(&Batch { runs, ..Batch::default() })?;
     let any = Filter::default();
     for rare in [
-        Filter { status: Some(Status::Blocked), ..any.clone() },
+        Filter { statuses: vec![Status::Blocked], ..any.clone() },
+        Filter { statuses: vec![Status::Ended, Status::Blocked], ..any.clone() },
+        Filter { statuses: vec![Status::Ended], besides: [run("f3")].into(), ..any.clone() },
         Filter { flow: Some("rare".into()), ..any.clone() },
         Filter { profile: Some("other".into()), ..any.clone() },
     ] {

@@ -17,7 +17,7 @@ use super::said::After;
 use super::screen::Tone;
 use super::talk::Talk;
 use crate::failure::Failure;
-use crate::limits::{CHOICES_MAX, RUNS_PAGE};
+use crate::limits::{CHOICES_MAX, PICK_PAGES_MAX, RUNS_PAGE};
 use crate::show;
 
 /// Which runs.
@@ -95,16 +95,24 @@ pub(super) async fn unfinished(session: &Session, place: Where) -> Result<Vec<Ru
     let here = std::env::current_dir().and_then(std::fs::canonicalize).unwrap_or_default();
     let (mut found, mut known) = (Vec::new(), BTreeMap::new());
     for status in ["running", "waiting", "blocked"] {
-        let wanted = Wanted { status: Some(status.to_owned()), limit: Some(RUNS_PAGE), ..Wanted::default() };
-        let page = session.call(async |client| client.runs(&wanted).await).await?;
-        for run in page.items {
-            if place == Where::Here && !known.contains_key(&run.profile) {
-                let profile = session.call(async |client| client.profile(&run.profile).await).await;
-                let is_here = profile.is_ok_and(|profile| profile.directory == here);
-                known.insert(run.profile.clone(), is_here);
+        let (mut cursor, before) = (None, found.len());
+        for _ in 0..PICK_PAGES_MAX {
+            let status = Some(status.to_owned());
+            let wanted = Wanted { status, cursor, limit: Some(RUNS_PAGE), ..Wanted::default() };
+            let page = session.call(async |client| client.runs(&wanted).await).await?;
+            for run in page.items {
+                if place == Where::Here && !known.contains_key(&run.profile) {
+                    let profile = session.call(async |client| client.profile(&run.profile).await).await;
+                    let is_here = profile.is_ok_and(|profile| profile.directory == here);
+                    known.insert(run.profile.clone(), is_here);
+                }
+                if place == Where::Anywhere || known.get(&run.profile) == Some(&true) {
+                    found.push(run);
+                }
             }
-            if place == Where::Anywhere || known.get(&run.profile) == Some(&true) {
-                found.push(run);
+            cursor = page.next;
+            if cursor.is_none() || found.len() - before >= CHOICES_MAX {
+                break;
             }
         }
     }
