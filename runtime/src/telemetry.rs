@@ -5,19 +5,24 @@
 //! which run, operation, activity and attempt, when, and how it ended.
 
 mod otlp;
+mod tls;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::uri::Authority;
 use axum::http::{HeaderName, HeaderValue};
 use hyper::Method;
 use outlast_kernel::ids::{Attempt, Millis, OpId, RunId};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::client::Address;
 use crate::client::connect;
+use crate::client::{Address, ClientError};
 use crate::limits::{
     TELEMETRY_CLOSE_MS_MAX, TELEMETRY_EVERY_MS, TELEMETRY_NOTES_MAX, TELEMETRY_OPEN_MAX,
     TELEMETRY_POST_MS_MAX, TELEMETRY_SPANS_MAX,
@@ -25,10 +30,15 @@ use crate::limits::{
 use crate::metrics::Counter;
 use otlp::Span;
 
+/// The port of an address with TLS that names none.
+const HTTPS_PORT: u16 = 443;
+
 /// Where spans are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collector {
     address: Address,
+    /// Whose certificate it has to show; none: it speaks no TLS.
+    host: Option<ServerName<'static>>,
     path: String,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -37,13 +47,8 @@ pub struct Collector {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCollector {
     /// It is no address.
-    #[error("{0:?} is no address of a collector: `http://HOST:PORT` is expected")]
+    #[error("{0:?} is no address of a collector: `http://HOST:PORT` or `https://HOST:PORT` is expected")]
     Address(String),
-    /// It asks for TLS.
-    #[error(
-        "{0:?}: spans are sent to a collector over http:// only; run one on this machine, which sends them on"
-    )]
-    Tls(String),
     /// Headers that are none.
     #[error("headers of a collector are `NAME=VALUE,NAME=VALUE`")]
     Headers,
@@ -63,21 +68,30 @@ impl Collector {
     /// # Errors
     /// [`InvalidCollector`].
     pub fn exactly(endpoint: &str) -> Result<Collector, InvalidCollector> {
-        if endpoint.starts_with("https://") {
-            return Err(InvalidCollector::Tls(endpoint.to_owned()));
-        }
         let wrong = || InvalidCollector::Address(endpoint.to_owned());
-        let rest = endpoint.strip_prefix("http://").ok_or_else(wrong)?;
+        let (rest, is_secure) = match endpoint.strip_prefix("https://") {
+            Some(rest) => (rest, true),
+            None => (endpoint.strip_prefix("http://").ok_or_else(wrong)?, false),
+        };
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let mut authority: Authority = authority.parse().map_err(|_| wrong())?;
+        let mut host = None;
+        if is_secure {
+            let name = authority.host().trim_start_matches('[').trim_end_matches(']');
+            host = Some(ServerName::try_from(name.to_owned()).map_err(|_| wrong())?);
+            if authority.port().is_none() {
+                authority = format!("{authority}:{HTTPS_PORT}").parse().map_err(|_| wrong())?;
+            }
+        }
         let address = Address::from_str(&format!("http://{authority}")).map_err(|_| wrong())?;
         let path = format!("/{path}");
         if path.parse::<axum::http::uri::PathAndQuery>().is_err() {
             return Err(wrong());
         }
-        Ok(Collector { address, path, headers: Vec::new() })
+        Ok(Collector { address, host, path, headers: Vec::new() })
     }
 
-    /// Adds headers, as `OTEL_EXPORTER_OTLP_HEADERS` has them: `NAME=VALUE,NAME=VALUE`.
+    /// Adds headers, as `OTEL_EXPORTER_OTLP_HEADERS` has them: `NAME=VALUE,NAME=VALUE`, where `%20` stands for a blank and so on.
     ///
     /// # Errors
     /// [`InvalidCollector::Headers`]; it does not tell what was given, which may be a key.
@@ -85,12 +99,37 @@ impl Collector {
         for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').ok_or(InvalidCollector::Headers)?;
             let name = HeaderName::from_str(name.trim()).map_err(|_| InvalidCollector::Headers)?;
-            let mut value = HeaderValue::from_str(value.trim()).map_err(|_| InvalidCollector::Headers)?;
+            let value = without_percents(value.trim());
+            let mut value = HeaderValue::from_bytes(&value).map_err(|_| InvalidCollector::Headers)?;
             value.set_sensitive(true);
             self.headers.push((name, value));
         }
         Ok(self)
     }
+}
+
+impl fmt::Display for Collector {
+    /// Without headers.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = self.address.to_string();
+        match (&self.host, address.strip_prefix("http://")) {
+            (Some(_), Some(authority)) => write!(f, "https://{authority}"),
+            (_, _) => f.write_str(&address),
+        }
+    }
+}
+
+/// Puts the bytes in that `%XX` stands for; what is no such sign stays.
+fn without_percents(text: &str) -> Vec<u8> {
+    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        let digits =
+            after.get(..2).filter(|digits| *first == b'%' && digits.iter().all(u8::is_ascii_hexdigit));
+        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    bytes
 }
 
 /// Something that a span begins or ends with.
@@ -149,7 +188,8 @@ impl Spans {
         let (sender, notes) = mpsc::channel(TELEMETRY_NOTES_MAX);
         let counts = Arc::new(Counts::default());
         let spans = Spans { notes: sender, counts: Arc::clone(&counts) };
-        (spans, Exporter { collector, notes, counts, open: HashMap::new(), ready: Vec::new(), ails: false })
+        let (open, ready) = (HashMap::new(), Vec::new());
+        (spans, Exporter { collector, trust: None, notes, counts, open, ready, ails: false })
     }
 
     /// Takes note of something, if there is room.
@@ -180,6 +220,8 @@ impl Spans {
 #[derive(Debug)]
 pub struct Exporter {
     collector: Collector,
+    /// Whom this machine trusts, when it was needed.
+    trust: Option<Arc<ClientConfig>>,
     notes: mpsc::Receiver<Note>,
     counts: Arc<Counts>,
     /// Attempts that workers have.
@@ -254,7 +296,7 @@ impl Exporter {
         }
         let spans = std::mem::take(&mut self.ready);
         let patience = Duration::from_millis(TELEMETRY_POST_MS_MAX);
-        let posted = tokio::time::timeout(patience, post(&self.collector, otlp::request(&spans))).await;
+        let posted = tokio::time::timeout(patience, self.post(otlp::request(&spans))).await;
         let count = spans.len() as u64;
         match posted.unwrap_or_else(|_| Err("it does not answer".to_owned())) {
             Ok(()) => {
@@ -264,22 +306,43 @@ impl Exporter {
             Err(why) => {
                 self.counts.dropped.add(count);
                 if !std::mem::replace(&mut self.ails, true) {
-                    let address = &self.collector.address;
+                    let collector = &self.collector;
                     tracing::warn!(
-                        "the collector at {address} takes no spans: {why}; they are dropped, and runs go on"
+                        "the collector at {collector} takes no spans: {why}; they are dropped, and runs go on"
                     );
                 }
             }
         }
     }
+
+    async fn post(&mut self, body: Vec<u8>) -> Result<(), String> {
+        let Collector { address, host, path, headers } = &self.collector;
+        let request = connect::request(address, Method::POST, path, Some(body));
+        let mut request = request.map_err(|error| error.to_string())?;
+        request.headers_mut().extend(headers.iter().cloned());
+        let stream = connect::reach(address).await.map_err(detail)?;
+        let answer = match host {
+            None => connect::exchange(address, stream, request).await,
+            Some(host) => {
+                let trust = match &self.trust {
+                    Some(trust) => Arc::clone(trust),
+                    None => tls::trusted().await?,
+                };
+                self.trust = Some(Arc::clone(&trust));
+                connect::exchange(address, tls::shake(trust, host, stream).await?, request).await
+            }
+        };
+        let status = answer.map_err(detail)?.status();
+        if status.is_success() { Ok(()) } else { Err(format!("it says {status}")) }
+    }
 }
 
-async fn post(collector: &Collector, body: Vec<u8>) -> Result<(), String> {
-    let request = connect::request(&collector.address, Method::POST, &collector.path, Some(body));
-    let mut request = request.map_err(|error| error.to_string())?;
-    request.headers_mut().extend(collector.headers.iter().cloned());
-    let answer = connect::send(&collector.address, request).await.map_err(|error| error.to_string())?;
-    if answer.status().is_success() { Ok(()) } else { Err(format!("it says {}", answer.status())) }
+/// Says why the collector is not there, without its address.
+fn detail(error: ClientError) -> String {
+    match error {
+        ClientError::Unreachable { detail, .. } => detail,
+        other => other.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -292,23 +355,31 @@ mod tests {
             ("http://127.0.0.1:4318", Some(("http://127.0.0.1:4318", "/v1/traces"))),
             ("http://collector:4318/", Some(("http://collector:4318", "/v1/traces"))),
             ("http://collector/otlp", Some(("http://collector:80", "/otlp/v1/traces"))),
-            ("https://collector", None),
+            ("https://collector", Some(("https://collector:443", "/v1/traces"))),
+            ("https://10.0.0.7:4318/otlp", Some(("https://10.0.0.7:4318", "/otlp/v1/traces"))),
+            ("https://[::1]", Some(("https://[::1]:443", "/v1/traces"))),
+            ("https://", None),
+            ("https://a@b", None),
             ("collector:4318", None),
             ("http://", None),
             ("http://a b", None),
         ] {
             let read = Collector::at(text).ok();
-            let read = read.map(|it| (it.address.to_string(), it.path));
+            let read = read.map(|it| (it.to_string(), it.path));
             assert_eq!(read.as_ref().map(|(at, path)| (at.as_str(), path.as_str())), expected, "{text}");
         }
-        let told = Collector::at("https://collector").unwrap_err().to_string();
-        assert!(told.contains("http:// only"), "{told}");
     }
 
     #[test]
     fn headers_are_pairs_and_a_wrong_one_is_not_told() {
         let collector = Collector::at("http://c:1").unwrap();
         assert_eq!(collector.clone().with_headers("api-key=k, x = y").unwrap().headers.len(), 2);
+        let basic =
+            collector.clone().with_headers("Authorization=Basic%20YTpi%3D%3D,odd=100%,more=%zz").unwrap();
+        let values: Vec<&[u8]> = basic.headers.iter().map(|(_, value)| value.as_bytes()).collect();
+        assert_eq!(values, [&b"Basic YTpi=="[..], b"100%", b"%zz"]);
+        assert!(!format!("{basic:?} {basic}").contains("YTpi"), "a value is in no text");
+        assert!(collector.clone().with_headers("a=x%0d%0ay").is_err(), "no header holds a line's end");
         let error = collector.with_headers("sk-123").unwrap_err();
         assert!(!error.to_string().contains("sk-123"));
     }

@@ -2,17 +2,29 @@
 //!
 //! Leaves judging to the tests. Invariant: a body is kept before its sender is answered.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead as _, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
+
+/// What came with one request.
+#[derive(Debug, Default)]
+struct Kept {
+    path: String,
+    headers: Vec<String>,
+    body: Value,
+}
 
 /// A collector; its thread ends with the test's process.
 #[derive(Debug)]
 pub struct Collector {
-    address: String,
-    kept: Arc<Mutex<Vec<(String, Value)>>>,
+    url: String,
+    kept: Arc<Mutex<Vec<Kept>>>,
 }
 
 impl Collector {
@@ -22,29 +34,63 @@ impl Collector {
     /// If there is none.
     #[must_use]
     pub fn start() -> Collector {
+        Collector::begin(None)
+    }
+
+    /// Starts one that speaks TLS, with a certificate in PEM and its key.
+    ///
+    /// # Panics
+    /// If they cannot be used.
+    #[must_use]
+    pub fn with_tls(certificate: &Path, key: &Path) -> Collector {
+        let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect);
+        let chain = chain.unwrap_or_else(|error| panic!("no certificate: {error}"));
+        let key = PrivateKeyDer::from_pem_file(key).unwrap_or_else(|error| panic!("no key: {error}"));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key));
+        Collector::begin(Some(Arc::new(config.unwrap_or_else(|error| panic!("no TLS: {error}")))))
+    }
+
+    fn begin(tls: Option<Arc<ServerConfig>>) -> Collector {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap_or_else(|error| panic!("no port: {error}"));
         let address = listener.local_addr().map(|at| at.to_string()).unwrap_or_default();
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let kept = Arc::<Mutex<Vec<_>>>::default();
         let keeps = Arc::clone(&kept);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 // Who breaks off sends again, or not.
-                let _broken_off = keep(stream, &keeps);
+                let _broken_off = match &tls {
+                    None => keep(stream, &keeps),
+                    Some(tls) => ServerConnection::new(Arc::clone(tls))
+                        .map_err(std::io::Error::other)
+                        .and_then(|connection| keep(StreamOwned::new(connection, stream), &keeps)),
+                };
             }
         });
-        Collector { address, kept }
+        Collector { url: format!("{scheme}://{address}"), kept }
     }
 
     /// Returns its base address.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        self.url.clone()
+    }
+
+    /// Returns the lines of the heads that came.
+    #[must_use]
+    pub fn headers(&self) -> Vec<String> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().flat_map(|kept| kept.headers.clone()).collect()
     }
 
     /// Returns the bodies that came, each with its path.
     #[must_use]
     pub fn bodies(&self) -> Vec<(String, Value)> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().map(|kept| (kept.path.clone(), kept.body.clone())).collect()
     }
 
     /// Returns the spans that came.
@@ -57,14 +103,14 @@ impl Collector {
     }
 }
 
-fn keep(mut stream: TcpStream, keeps: &Mutex<Vec<(String, Value)>>) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let (mut path, mut length) = (String::new(), 0);
+fn keep(stream: impl Read + Write, keeps: &Mutex<Vec<Kept>>) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let (mut kept, mut length) = (Kept::default(), 0);
     loop {
         let mut line = String::new();
         reader.read_line(&mut line)?;
-        if path.is_empty() {
-            line.split(' ').nth(1).unwrap_or_default().clone_into(&mut path);
+        if kept.path.is_empty() {
+            line.split(' ').nth(1).unwrap_or_default().clone_into(&mut kept.path);
         }
         if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
             length = value.trim().parse().unwrap_or_default();
@@ -72,10 +118,13 @@ fn keep(mut stream: TcpStream, keeps: &Mutex<Vec<(String, Value)>>) -> std::io::
         if line.trim().is_empty() {
             break;
         }
+        kept.headers.push(line.trim().to_owned());
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    let body = serde_json::from_slice(&body).map_err(std::io::Error::other)?;
-    keeps.lock().unwrap_or_else(PoisonError::into_inner).push((path, body));
-    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
+    kept.body = serde_json::from_slice(&body).map_err(std::io::Error::other)?;
+    keeps.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close";
+    reader.get_mut().write_all(format!("{head}\r\n\r\n{{}}").as_bytes())?;
+    reader.get_mut().flush()
 }

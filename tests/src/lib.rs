@@ -2,6 +2,7 @@
 //!
 //! Leaves unit tests to the crates. Invariant: nothing here sleeps; tests wait for conditions, with a deadline.
 
+pub mod certificates;
 pub mod collector;
 pub mod held;
 pub mod http;

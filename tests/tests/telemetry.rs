@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 
+use outlast_tests::certificates::certify;
 use outlast_tests::collector::Collector;
 use outlast_tests::ledger::Gate;
 use outlast_tests::process::until;
@@ -94,11 +95,47 @@ fn a_collector_that_hangs_holds_up_no_run() {
     assert_eq!(server.finish().code, Some(0), "it ends although its last spans go nowhere");
 }
 
+/// Over TLS, with a header that proves who sends: the key comes to the collector, and into no log.
+#[test]
+fn a_collector_behind_tls_is_trusted_if_this_machine_trusts_its_authority() {
+    for trusted in ["a", "b"] {
+        let world = World::with_flows();
+        ["a", "b"].iter().for_each(|name| certify(&world, name));
+        let at = |name: &str| world.work().join(name);
+        let collector = Collector::with_tls(&at("a.pem"), &at("a.key"));
+        let authority = at(&format!("{trusted}-ca.pem")).display().to_string();
+        let header = format!("Authorization=Basic%20{PRIVATE}, x-tenant=t");
+        let world = world
+            .with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url())
+            .with_variable("OTEL_EXPORTER_OTLP_HEADERS", &header)
+            .with_variable("SSL_CERT_FILE", &authority)
+            .with_variable("OUTLAST_LOG", "trace");
+        let (mut server, api) = world.serve(&["--no-workers", "flows/repeatable.flow"]);
+        let _worker = world.worker("w", 1);
+        world.begin("Repeatable", "r", &json!({ "name": "r" }));
+        assert_eq!(world.outcome("r")["kind"], "done");
+        let count = |name: &str| Scrape::read(&api.get("/metrics").body).unwrap().get(name);
+        if trusted == "a" {
+            until("the spans", || of_run(&collector.spans(), "r").len() == 2);
+            let proof = format!("authorization: Basic {PRIVATE}");
+            assert!(collector.headers().contains(&proof), "{:?}", collector.headers());
+        } else {
+            until("spans to be dropped", || count("outlast_spans_dropped_total") >= 2.0);
+            assert!(collector.bodies().is_empty() && collector.headers().is_empty());
+        }
+        server.signal("TERM");
+        let end = server.finish();
+        let why = format!("the collector at {} takes no spans: no TLS: ", collector.url());
+        assert_eq!(end.stderr.contains(&why), trusted == "b", "{}", end.stderr);
+        assert!(!end.stderr.contains(PRIVATE), "the key is in the log: {}", end.stderr);
+    }
+}
+
 /// What is set wrongly in a file is said, with what would be right.
 #[test]
 fn a_collector_that_cannot_be_one_is_refused() {
     let world = World::with_flows();
-    world.write("outlast.toml", "[telemetry]\nendpoint = \"https://collector.example\"\n");
+    world.write("outlast.toml", "[telemetry]\nendpoint = \"grpc://collector.example\"\n");
     let refused = world.run(&["run", "flows/told.flow"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     let said = &refused.stderr;

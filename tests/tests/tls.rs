@@ -6,6 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
 
+use outlast_tests::certificates::certify;
 use outlast_tests::http::Api;
 use outlast_tests::process::{PATIENCE, Process, until};
 use outlast_tests::repository;
@@ -16,22 +17,6 @@ use serde_json::{Value, json};
 fn shell(world: &World, command: &str) -> String {
     let output = Command::new("bash").args(["-ec", command]).current_dir(world.work()).output().unwrap();
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
-/// Makes an authority, and a certificate of it for this machine: `NAME-ca.pem`, `NAME.pem`, `NAME.key`.
-fn certify(world: &World, name: &str) {
-    let made = shell(
-        world,
-        &format!(
-            "new='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'
-             openssl req -x509 $new -keyout {name}-ca.key -out {name}-ca.pem -days 2 -subj /CN={name}-ca 2>/dev/null
-             openssl req $new -keyout {name}.key -out {name}.csr -subj /CN=localhost 2>/dev/null
-             printf 'subjectAltName=IP:127.0.0.1,DNS:localhost\\nbasicConstraints=CA:FALSE\\n' >{name}.ext
-             openssl x509 -req -in {name}.csr -CA {name}-ca.pem -CAkey {name}-ca.key -CAcreateserial -days 2 \
-               -extfile {name}.ext -out {name}.pem 2>/dev/null && echo made"
-        ),
-    );
-    assert_eq!(made, "made", "the tests need openssl");
 }
 
 const TLS: [&str; 4] = ["--tls-cert", "a.pem", "--tls-key", "a.key"];

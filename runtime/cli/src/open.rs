@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(collector(set(), &one(OTLP, "http://a:2")).unwrap(), Some(at("http://a:2")));
         let whole = Collector::exactly("http://a:2/x").unwrap();
         assert_eq!(collector(None, &one(OTLP_TRACES, "http://a:2/x")).unwrap(), Some(whole));
-        assert_eq!(collector(set(), &one(OTLP, "https://a")).unwrap(), set());
+        assert_eq!(collector(set(), &one(OTLP, "grpc://a")).unwrap(), set());
         assert!(collector(set(), &one(OTLP_HEADERS, "no pair")).is_err());
     }
 

@@ -88,12 +88,25 @@ pub(crate) fn request(
 
 /// Sends a request and returns the head of the answer.
 pub(crate) async fn send(address: &Address, request: Request) -> Result<Response<Incoming>, ClientError> {
+    exchange(address, reach(address).await?, request).await
+}
+
+/// Opens a connection.
+pub(crate) async fn reach(address: &Address) -> Result<Box<dyn Stream>, ClientError> {
     let opened = open(address);
     let stream = tokio::time::timeout(Duration::from_millis(CONNECT_MS_MAX), opened).await;
-    let stream = match stream {
-        Ok(opened) => opened.map_err(|error| unreachable(address, error))?,
-        Err(_) => return Err(unreachable(address, "it does not take the connection")),
-    };
+    match stream {
+        Ok(opened) => opened.map_err(|error| unreachable(address, error)),
+        Err(_) => Err(unreachable(address, "it does not take the connection")),
+    }
+}
+
+/// Sends a request over a connection and returns the head of the answer.
+pub(crate) async fn exchange(
+    address: &Address,
+    stream: impl Stream + 'static,
+    request: Request,
+) -> Result<Response<Incoming>, ClientError> {
     let shaken = http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = shaken.map_err(|error| unreachable(address, error))?;
     // Ends with the exchange: the connection is closed when both the sender and the body of the answer are dropped.
@@ -116,7 +129,8 @@ pub(super) fn unreachable(address: &Address, detail: impl fmt::Display) -> Clien
     ClientError::Unreachable { address: address.to_string(), detail: detail.to_string() }
 }
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+/// What a request can be sent over.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 async fn open(address: &Address) -> std::io::Result<Box<dyn Stream>> {
