@@ -9,6 +9,7 @@ mod blobs;
 mod cancels;
 mod census;
 mod clocks;
+mod counted;
 mod deletions;
 mod durability;
 mod examples;
